@@ -1,7 +1,7 @@
-"""Topological data analysis under differential privacy, as scikit-learn estimators.
+"""Topological data analysis under differential privacy, with scikit-learn estimators.
 
-The names that are imported most are here; ``__init__.pyi`` lists them. A name or a folder is
-imported when it is first used, so that ``import sklearn_dptda`` takes no time.
+The most common names can be imported from here, and ``__init__.pyi`` lists them. A name or a
+subpackage is loaded at its first use, so that ``import sklearn_dptda`` is fast.
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
 """Paragraphs that many docstrings share.
 
-A line ``%(name)s`` in the docstring of what :func:`fill_doc` decorates stands for the paragraph
-of that name, at the line's own indentation.
+:func:`fill_doc` replaces each line ``%(name)s`` in the docstring of the decorated object by the
+paragraph of that name, at the indentation of the line.
 """
 
 import re
@@ -13,19 +13,19 @@ _T = TypeVar("_T", bound=Callable[..., object])
 
 
 def fill_doc(documented: _T) -> _T:
-    """Put the shared paragraphs into a docstring.
+    """Insert the shared paragraphs into a docstring.
 
     Raises
     ------
     KeyError
-        If there is no paragraph of a name.
+        If the docstring names a paragraph that does not exist.
     """
 
     def paragraph(match: re.Match[str]) -> str:
         indentation, name = match.groups()
         return indent(dedent(FRAGMENTS[name]).strip(), indentation)
 
-    if documented.__doc__ is not None:  # as with ``python -OO``
+    if documented.__doc__ is not None:  # ``python -OO`` removes it
         documented.__doc__ = re.sub(
             r"^( *)%\((\w+)\)s$", paragraph, documented.__doc__, flags=re.MULTILINE
         )
@@ -35,49 +35,54 @@ def fill_doc(documented: _T) -> _T:
 FRAGMENTS = {
     "epsilon": """
         epsilon : float, default=1.0
-            Privacy loss of one fit. ``inf`` adds no noise.
+            Privacy loss of one fit. Smaller values give more privacy and more noise.
+            ``inf`` adds no noise and gives no privacy.
     """,
     "privacy_and_accuracy": """
         D1 : array-like of shape (n_points, n_points)
-            Distances of privacy.
+            Matrix of the distances in which privacy is measured.
         D2 : array-like of shape (n_points, n_points), default=None
-            Distances of accuracy. None: the same.
+            Matrix of the distances in which accuracy is measured. None uses ``D1``.
         alpha : float, default=1.0
-            Privacy loss per unit of ``D1``.
+            Privacy loss per unit of ``D1``. Smaller values give more privacy.
     """,
     "no_metric": """
         Raises
         ------
         ValueError
-            If a matrix is no metric, or ``alpha`` is not positive.
+            If a matrix is not a metric, or if ``alpha`` is not positive.
     """,
     # Releases of functions on grids.
     "function_bounds": """
         sensitivity : float, default=None
-            Sup-norm change of a filtration when one record is replaced. Only for
-            bare arrays, which are refused without; a :class:`GridFiltration`
-            carries its own.
+            Largest change of a filtration, in the sup norm, when one record is
+            replaced. The noise is proportional to it. It is required for bare
+            arrays. A :class:`GridFiltration` carries its own sensitivity.
         upper : float, default=None
-            Public bound of the values. Needed for bare arrays; lowers the bound
-            that a :class:`GridFiltration` carries.
+            Public upper bound of the values of a filtration. It is required for bare
+            arrays. For a :class:`GridFiltration`, it can lower the bound that the
+            filtration carries.
     """,
     "pays_for_transform": """
         accountant : PrivacyAccountant, default=None
-            Budget that every call of :meth:`transform` is paid from, once for all
-            of its clouds. None takes the accountant of the surrounding ``with``
-            block; without one, nobody keeps count.
+            Privacy budget from which each call of :meth:`transform` spends. One call
+            is charged once for all of its clouds. None uses the accountant of the
+            surrounding ``with`` block. Without such a block, losses are not counted.
         random_state : int, RandomState instance, Generator or None, default=None
-            None draws from the operating system's entropy. A seed makes the
-            release reproducible, for tests and study only: whoever knows it can
-            undo the noise.
+            Source of the noise. None draws from the operating system's entropy. A
+            seed makes the release reproducible and is for tests and study only,
+            because the noise can be undone with the seed.
         n_jobs : int, default=None
-            Number of filtrations that are worked on at a time, by joblib.
+            Number of filtrations that joblib processes in parallel. It has no effect
+            on the result or on privacy.
     """,
     "fit_functions": """
         Parameters
         ----------
         X : list of GridFiltration or of array-like
+            Functions of the same kind as those that you will pass to ``transform``.
         y : Ignored
+            Not used, present for API consistency.
 
         Returns
         -------
@@ -92,52 +97,57 @@ FRAGMENTS = {
         Warns
         -----
         UserWarning
-            If public numbers show that the release will say nothing.
+            If the public numbers show that the release will consist of noise alone.
     """,
     "refused_functions": """
         Raises
         ------
         ValueError
-            If the input or a changed parameter is refused. Nothing is spent.
+            If the input is invalid, or if a parameter has changed since ``fit``.
+            Nothing is spent.
         PrivacyBudgetExceeded
-            If the accountant's budget does not cover the call. Nothing is
+            If the budget of the accountant does not cover the call. Nothing is
             spent and nothing is computed.
     """,
     "privacy_of_functions": """
-        For each cloud it is ``epsilon``-differentially private under replacement
-        of one point; the size of the cloud and all parameters are public. When
-        every individual has points in one cloud only, the clouds of one call
-        compose in parallel and the whole call is ``epsilon``-private, and counted
-        once by the accountant; otherwise, and over several calls, losses add up.
-        A fitted object holds parameters and public numbers only. Running time
-        depends on the data and is outside the guarantee. Values below zero count
-        as zero.
+        For each cloud, the release is ``epsilon``-differentially private under
+        replacement of one point. The size of the cloud and all parameters are public.
+        If each individual has points in only one cloud, the clouds of one call
+        compose in parallel: the whole call is ``epsilon``-differentially private, and
+        the accountant counts it once. Otherwise the losses add up over the clouds.
+        They also add up over several calls. A fitted object holds only parameters and
+        public numbers. The running time depends on the data, and the guarantee does
+        not cover it. Values below zero count as zero.
     """,
     # Data sets.
     "data_home": """
         data_home : str or path, default=None
-            Folder that holds the file, an ``.npz`` of the name of the data. None: the
-            folder named by the environment variable ``SKLEARN_DPTDA_DATA``, else
-            scikit-learn's data folder. Nothing is downloaded.
+            Folder that holds the file, an ``.npz`` file with the name of the data set.
+            None uses the folder named by the environment variable
+            ``SKLEARN_DPTDA_DATA`` or, if that is not set, scikit-learn's data folder.
+            Nothing is downloaded.
     """,
     "file_errors": """
         Raises
         ------
         FileNotFoundError
-            If the file is not there; the message says where to get it.
+            If the file does not exist. The message says where to get it.
         ValueError
             If the file does not hold the expected arrays.
 
         Warns
         -----
         UserWarning
-            If the numbers in the file are not the published ones, by their sha256.
+            If the SHA-256 digest of the numbers in the file differs from that of the
+            published numbers.
     """,
     "noise_and_seed": """
         noise : float, default=0.0
-            Standard deviation of Gaussian noise on each coordinate.
+            Standard deviation of the Gaussian noise that is added to each coordinate.
+            It is part of the simulated data and gives no privacy.
         random_state : int, RandomState instance or None, default=None
-            Seeds the generator. This is simulated data: no privacy is at stake.
+            Seed of the generator. The data are simulated, so a seed does not affect
+            privacy.
     """,
     "out_of_range": """
         Raises
@@ -147,22 +157,26 @@ FRAGMENTS = {
     """,
     "rate": """
         alpha : float, default=1.0
-            Privacy loss per unit of distance.
+            Privacy loss per unit of distance. Smaller values give more privacy and
+            more noise.
     """,
     "pays_for_releases": """
         accountant : PrivacyAccountant, default=None
-            Charged with ``alpha`` times the diameter of what can be released, the
-            ``epsilon`` of the guarantee, for each release.
+            Privacy budget from which each release spends. The charge is the
+            ``epsilon`` of the guarantee: ``alpha`` times the diameter of the set of
+            possible releases. None uses the accountant of the surrounding ``with``
+            block. Without such a block, losses are not counted.
         random_state : int, RandomState instance, Generator or None, default=None
-            None draws from the operating system's entropy; a seed is for tests and
-            study only.
+            Source of the noise. None draws from the operating system's entropy. A
+            seed is for tests and study only, because the noise can be undone with it.
     """,
     "promise_of_releases": """
         privacy_guarantee_ : MetricPrivacyGuarantee
-            What each release promises.
+            Guarantee of each release.
     """,
     "ignored_y_and_self": """
         y : Ignored
+            Not used, present for API consistency.
 
         Returns
         -------
@@ -170,120 +184,134 @@ FRAGMENTS = {
     """,
     "pure_or_gaussian_delta": """
         delta : float, default=1e-6
-            Failure probability. 0: pure differential privacy, with Laplace noise;
-            otherwise Gaussian noise.
+            Failure probability of the guarantee. 0 gives pure differential privacy
+            with Laplace noise. A positive ``delta`` gives Gaussian noise.
     """,
     "row_bounds": """
         bounds : pair of float or array-like, or dict, default=None
-            Public lower and upper bounds of the columns; rows are clipped to them.
-            A dict has a pair for each of some columns, by name. What is missing is
-            found privately, and paid for.
+            Public lower and upper bounds of the columns, in the units of the columns.
+            Rows are clipped to them. A dict gives pairs for some of the columns, by
+            name. Bounds that you do not give are estimated privately, which costs a
+            part of the privacy budget.
         bounds_share : float, default=0.2
-            Share of the budget for bounds that are missing, at most. Clusterings
-            spend half of it on narrower bounds within those that you give, where
-            there are rows enough, so that generous bounds of one column do not
-            decide which rows are near.
+            Largest share of the privacy budget of the fit that is spent on missing
+            bounds. Clusterings spend half of this share on narrower bounds within the
+            ones that you give, if there are enough rows. Generous bounds of one column
+            then do not decide which rows are close to each other.
     """,
     "bounds_of_rows": """
         bounds_ : tuple of two ndarray of shape (n_features,)
-            Bounds that rows were clipped to, given or found.
+            Lower and upper bounds to which rows were clipped, given or estimated.
         clipped_share_ : float
-            Private share of the rows beyond them.
+            Private estimate of the share of rows outside of these bounds.
     """,
     "row_adjacency": """
         adjacency : {"add-remove", "replace-one"}, default="add-remove"
-            Whether neighbours have one row more or less, the number of rows being
-            private, or the same public number and one row replaced.
+            Which tables count as neighbours. ``"add-remove"`` (unbounded): one row is
+            added or removed, and the number of rows is private. ``"replace-one"``
+            (bounded): one row is replaced, and the number of rows is public.
     """,
     "row_groups": """
         groups : str, default=None
-            Name of the column of a data frame that says whose a row is, by a number
-            or a string. The column is no feature, and the guarantee is about all
-            rows of one person together. None: the guarantee is about one row,
-            unless you pass ``groups`` to ``fit``.
+            Name of the column of a data frame that identifies the person of each row,
+            by a number or a string. The column is not used as a feature. The
+            guarantee then protects all rows of one person together. None: the
+            guarantee protects one row, unless you pass ``groups`` to ``fit``.
         rows_per_group : int, default=None
-            None: all rows of a person weigh as much together as those of anybody
-            else, whatever their number, and you choose nothing. A number: the first
-            so many rows of each person are used, with as many times the noise;
-            ``adjacency="add-remove"`` only.
+            Number of rows that are used of each person. None weights the rows, so
+            that all rows of one person together have the same weight as those of any
+            other person. A number uses only that many rows of each person, the first
+            ones, and multiplies the noise by it. A number requires
+            ``adjacency="add-remove"``.
         unit : str, default="one row"
-            What you call a row in guarantees, such as ``"one cloud"``. It changes
-            no number.
+            Name of the privacy unit in guarantees, such as ``"one cloud"``. It has no
+            effect on the noise.
     """,
     "groups_of_fit": """
         groups : array-like of shape (n_samples,), default=None
-            Whose each row is, where no column of ``X`` says so: numbers or strings.
-            The guarantee is then about all rows of one person.
+            Identifier of the person of each row, a number or a string, if no column
+            of ``X`` holds it. The guarantee then protects all rows of one person
+            together.
     """,
     "privacy_of_groups": """
-        With ``groups`` one row stands for all rows of one person.
+        With ``groups``, read "one row" as "all rows of one person".
     """,
     "cluster_covariances": """
         covariance_share : float, default=0.0
-            Share of the budget for covariances of the clusters, which
-            :class:`MorseMerging` needs; clusters hardly above the noise are then
-            dropped. A quarter to three quarters serve about as well. 0 releases none.
+            Share of the privacy budget that is spent on the covariances of the
+            clusters, which :class:`MorseMerging` needs. Shares from 0.25 to 0.75 work
+            about equally well. Clusters whose size is hardly above the noise are then
+            dropped. 0 releases no covariances.
         covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-            As in :class:`DPMoG`.
+            Shape of the covariances. ``"full"``: one matrix for each cluster.
+            ``"tied"``: one matrix for all clusters. ``"diag"``: one variance for each
+            cluster and column. ``"spherical"``: one variance for each cluster. Shapes
+            with fewer numbers have less noise.
     """,
     "fit_accountant_and_random_state": """
         accountant : PrivacyAccountant, default=None
-            Budget that each fit is paid from.
+            Privacy budget from which each fit spends. None uses the accountant of the
+            surrounding ``with`` block. Without such a block, losses are not counted.
         random_state : int, RandomState instance, Generator or None, default=None
-            Of the noise. None draws from the operating system's entropy; a seed is
-            for tests and study only.
+            Source of the noise. None draws from the operating system's entropy. A
+            seed is for tests and study only, because the noise can be undone with it.
     """,
     "cluster_weights_scales_and_covariances": """
         weights_ : ndarray of shape (n_clusters,)
-            Private shares of the rows.
+            Private shares of the rows in each cluster.
         weights_noise_ : ndarray of shape (n_clusters,)
             Standard deviations of the privacy noise in ``weights_``.
         cluster_centers_noise_ : ndarray of shape (n_clusters, n_features)
-            The same of ``cluster_centers_``, in the units of the columns.
+            Standard deviations of the privacy noise in ``cluster_centers_``, in the
+            units of the columns.
         within_noise_ : ndarray of bool, of shape (n_clusters,)
-            Clusters of fewer rows than three standard deviations of their noise:
-            they may have none.
+            Marks clusters whose number of rows is below three standard deviations of
+            its noise. Such a cluster may have no rows.
         scales_ : ndarray of shape (n_features,)
-            Half widths of the intervals in which columns are measured: those of
-            ``bounds_``, or of what was found around them where the bounds of a
-            column are missing or five times as wide. Columns of different ranges
-            count alike.
+            Half widths of the intervals in which the columns are measured, so that
+            columns of different ranges have the same weight. They are the half widths
+            of ``bounds_``, or those of an estimated interval around the rows if the
+            bounds of a column are missing or five times as wide as that interval.
         covariances_ : ndarray
-            Private covariances, with a ``covariance_share``, in the shape for
-            ``covariance_type``.
+            Private covariances, in the shape for ``covariance_type``. Present if
+            ``covariance_share`` is positive.
     """,
     "noise_of_clusters": """
         .. rubric:: How far to trust it
 
-        What ends in ``_noise_`` follows from public scales of noise and released
-        counts, costs nothing, and is about the last release, given all before it,
-        to first order. It does not speak of rows that were clipped, of steps that
-        ended elsewhere, or of :doc:`sampling </guide/sampling_error>`.
+        The attributes that end in ``_noise_`` are computed from the public noise
+        scales and the released counts. They cost no privacy budget. They describe the
+        noise of the last step, given all steps before it, to first order. They do not
+        account for clipped rows, for other results of the earlier steps, or for
+        :doc:`sampling </guide/sampling_error>`.
     """,
     "fit_guarantee_and_columns": """
         privacy_guarantee_ : PrivacyGuarantee
-            What the fit promises.
+            Guarantee of the fit.
         n_features_in_ : int
             Number of columns.
         feature_names_in_ : ndarray of shape (`n_features_in_`,)
-            Names of the columns, where they have names.
+            Names of the columns. Defined only if the columns have names.
     """,
     "columns": """
         n_features_in_ : int
             Number of columns.
         feature_names_in_ : ndarray of shape (`n_features_in_`,)
-            Names of the columns, where they have names.
+            Names of the columns. Defined only if the columns have names.
     """,
     "fit_rows_or_parts": """
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or Dask collection
-            An array or data frame of Dask, or a list of delayed tables, is
-            counted where it is, as :meth:`fit_chunks` says.
+            The rows. A Dask array, a Dask data frame or a list of delayed tables is
+            not gathered: :meth:`fit_chunks` explains how its parts are counted where
+            they are.
         y : Ignored
+            Not used, present for API consistency.
         groups : array-like of shape (n_samples,), default=None
-            Whose each row is, where no column of ``X`` says so: numbers or strings.
-            The guarantee is then about all rows of one person.
+            Identifier of the person of each row, a number or a string, if no column
+            of ``X`` holds it. The guarantee then protects all rows of one person
+            together.
 
         Returns
         -------
@@ -293,61 +321,69 @@ FRAGMENTS = {
         Parameters
         ----------
         chunks : iterable of array-like, callable, Dask collection, or object with ``map_reduce``
-            Of tables of shape (n_rows, n_features), which are read once to check
-            them, and once for each step. All passes must see the same rows, in
-            whatever order and parts: others end the fit with a ValueError, and
-            what was paid stays spent.
+            Tables of shape (n_rows, n_features). They are read once for validation,
+            and once for each step. All passes must see the same rows, in any order
+            and in any division into parts. If they do not, the fit ends with a
+            ValueError, and what was spent stays spent.
 
             A stream is a list, an object with ``__iter__``, or a function that
             returns a new iterator.
 
             Parts on other machines are a Dask array or data frame, a list of
-            delayed tables, or an object whose method ``map_reduce(function)``
-            returns the sum, by ``+``, of ``function(part)`` over the parts of a
-            table, in any order. Such functions hold released values and public
-            parameters alone. They draw no noise and pay nothing, so that a part
-            that is lost may be counted again: noise is drawn once, by the caller,
-            who pays once. What they return is exact, *not* private: whoever runs
-            them is trusted.
+            delayed tables, or an object with a method ``map_reduce(function)``. That
+            method returns the sum, by ``+``, of ``function(part)`` over the parts of
+            a table, in any order. Such functions hold only released values and public
+            parameters. They draw no noise and spend nothing, so a part that is lost
+            can be counted again: the calling process draws the noise once and pays
+            once. The sums that they return are exact and *not* private. You must
+            trust the machines that compute them.
     """,
     "refused_or_not_paid": """
         Raises
         ------
         ValueError
-            If a parameter or the input is refused. Nothing is spent.
+            If a parameter or the input is invalid. Nothing is spent.
         PrivacyBudgetExceeded
-            If the accountant's budget does not cover the fit.
+            If the budget of the accountant does not cover the fit. Nothing is spent.
     """,
     "plan_parameters": """
         Parameters
         ----------
         estimator : estimator
-            Private, or a pipeline, union or search that holds private ones.
+            A private estimator, or a pipeline, union or search that contains private
+            estimators.
         X : array-like, list of clouds or graph, default=None
-            Its shape is used, where a number of rows or columns matters.
+            Data of the call to plan. Only the shape is used, and only if the cost
+            depends on the number of rows or columns.
         y : Ignored
+            Not used, present for API consistency.
         cv : int, cross-validation generator or list of splits, default=None
-            Plan :func:`~sklearn.model_selection.cross_validate` with it.
-        scoring : as for :func:`~sklearn.model_selection.cross_validate`, default=None
-            Of ``cv``.
+            If given, plan a call of :func:`~sklearn.model_selection.cross_validate`
+            with these splits.
+        scoring : str, callable, list, tuple or dict, default=None
+            Scores of the cross-validation, in the forms that
+            :func:`~sklearn.model_selection.cross_validate` takes. Used with ``cv``.
         return_train_score : bool, default=False
-            Of ``cv``.
+            Whether the cross-validation also computes scores on the training rows.
+            Used with ``cv``.
         method : {"fit", "fit_transform", "transform", "predict", "score"}, default=None
-            The call; ``"predict"`` stands for any that predicts. None:
-            ``"fit"`` of a search, else ``"fit_transform"``, which costs as much
-            where there is nothing to transform.
+            The method to plan. ``"predict"`` stands for any method that predicts.
+            None plans ``"fit"`` for a search and ``"fit_transform"`` for other
+            estimators, which costs the same as ``"fit"`` if there is no ``transform``.
         accountant : PrivacyAccountant, default=None
-            Pays for estimators without one of their own. None: that of the
-            surrounding ``with`` block.
+            Privacy budget of the estimators without an accountant of their own. None
+            uses the accountant of the surrounding ``with`` block.
     """,
     "one_number_for_each_row": """
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or Dask collection
+            Rows with the same columns as in ``fit``.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Of a Dask collection one that is not computed.
+            One number for each row. For a Dask collection, the result is a Dask
+            collection that is not computed yet.
     """,
 }

@@ -1,4 +1,4 @@
-"""Types that many signatures share."""
+"""Type aliases for many signatures."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,20 +11,20 @@ from scipy.sparse import sparray, spmatrix
 BoolArray: TypeAlias = NDArray[np.bool_]
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.integer[Any]]
-# An array, or a data frame of pandas or polars, neither of which need be installed.
+# An array, or a data frame of pandas or polars. Neither of these packages needs to be installed.
 Table: TypeAlias = Any
 SparseLike: TypeAlias = sparray | spmatrix
-# What is an array, or may be made one that has a length and slices.
+# An array or a sequence: it has a length and slices.
 ListLike: TypeAlias = Sequence[Any] | NDArray[Any]
-# Lower and upper ends: a pair of numbers or of arrays, or an array of two rows.
+# Lower and upper bounds: a pair of numbers or of arrays, or an array of two rows.
 Bounds: TypeAlias = Sequence[ArrayLike] | NDArray[Any]
-# The same, or such a pair for each of some columns, by their names.
+# Bounds, or a mapping from the names of some columns to such pairs.
 RowBounds: TypeAlias = Bounds | Mapping[str, Bounds]
 PathLike: TypeAlias = str | os.PathLike[str]
 
-# Where noise is private, a generator serves as well.
+# The random states that private estimators accept.
 RandomStateLike: TypeAlias = int | np.random.RandomState | np.random.Generator | None
-# What scikit-learn's check_random_state takes.
+# The random states that scikit-learn's check_random_state accepts.
 LegacyRandomStateLike: TypeAlias = int | np.random.RandomState | None
 
 Adjacency: TypeAlias = Literal["add-remove", "replace-one"]
@@ -32,11 +32,11 @@ CovarianceType: TypeAlias = Literal["full", "tied", "diag", "spherical"]
 
 
 class Parts(Protocol):
-    """Parts of a table, wherever they are: summed over there."""
+    """Parts of a table, possibly on other machines, over which functions are summed."""
 
     def map_reduce(self, function: Callable[[Any], Any]) -> Any:
-        """The sum, by ``+``, of what a function returns for each part."""
+        """Return the sum, by ``+``, of the results of a function for each part."""
 
 
-# Tables that are read one by one, as often as needed; or parts.
+# Tables that are read one by one, as often as needed, or the parts of a table.
 Chunks: TypeAlias = Iterable[Any] | Callable[[], Iterable[Any]] | Parts

@@ -19,9 +19,11 @@ def test_a_paragraph_stands_at_the_indentation_of_its_line():
         """
 
     filled = inspect.cleandoc(Estimator.__doc__)
-    first, second = inspect.cleandoc(FRAGMENTS["epsilon"]).splitlines()
-    assert f"----------\n{first}\n{second}\nother : int" in filled
-    assert first.startswith("epsilon : float") and second.startswith("    ")
+    first, *others = inspect.cleandoc(FRAGMENTS["epsilon"]).splitlines()
+    lines = "\n".join([first, *others])
+    assert others and f"----------\n{lines}\nother : int" in filled
+    assert first.startswith("epsilon : float")
+    assert all(line.startswith("    ") for line in others)
 
 
 def test_an_unknown_paragraph_is_an_error_and_no_docstring_is_none():

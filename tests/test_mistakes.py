@@ -184,13 +184,14 @@ def test_second_release_over_budget(cloud):
     X = filtration(cloud)
     private.fit_transform(X)
     with pytest.raises(
-        PrivacyBudgetExceeded, match=r"left: epsilon=0\.5.*ask for less, or for a larger budget"
+        PrivacyBudgetExceeded,
+        match=r"left: epsilon=0\.5.*smaller epsilon or delta, or a larger budget",
     ):
         private.fit_transform(X)
 
 
 def test_budget_without_delta(cloud):
-    with pytest.raises(PrivacyBudgetExceeded, match="no delta left: give it some"):
+    with pytest.raises(PrivacyBudgetExceeded, match="no delta left: use a budget with a delta"):
         DPLloyd(2, 1.0, 1e-6, bounds=BOX, accountant=PrivacyAccountant(3.0)).fit(cloud)
 
 
@@ -299,7 +300,7 @@ def test_an_empty_table_is_refused_and_the_guarantee_says_so(cloud):
                 private.fit_chunks([cloud[:0]])
         assert not accountant.spends()
         said = str(clone(private).set_params(accountant=None).fit(cloud[:1]).privacy_guarantee_)
-        assert "adding or removing one row (that there is at least one is public)" in said
+        assert "adding or removing one row (it is public that there is at least one)" in said
         replaced = clone(private).set_params(accountant=None, adjacency="replace-one")
         assert "at least one" not in str(replaced.fit(cloud[:1]).privacy_guarantee_)
 

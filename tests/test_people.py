@@ -238,7 +238,7 @@ MISTAKES = {
     "two columns": (lambda t: pd.concat([t, t[["patient_id"]]], axis=1), {}, "name of one column"),
     "a missing id": (lambda t: t.assign(patient_id=[SECRET, None] * 300), {}, "number or a string"),
     "lists": (lambda t: t.assign(patient_id=[[SECRET]] * 600), {}, "number or a string"),
-    "no feature": (lambda t: t[["patient_id"]], {}, "beside others"),
+    "no feature": (lambda t: t[["patient_id"]], {}, "must also have other columns"),
     "no rows of a person": (None, {"rows_per_group": 0}, "'rows_per_group' parameter"),
     "half a row": (None, {"rows_per_group": 1.5}, "'rows_per_group' parameter"),
     "a limit of nobody": (None, {"groups": None}, "rows_per_group needs groups"),
@@ -248,7 +248,7 @@ MISTAKES = {
         {"adjacency": "replace-one"},
         "rows_per_group needs adjacency='add-remove'",
     ),
-    "noise of no end": (None, {"epsilon": 2e-6}, "epsilon must be inf or from 3e-06"),
+    "noise of no end": (None, {"epsilon": 2e-6}, "epsilon must be between 3e-06"),
 }
 
 

@@ -347,11 +347,11 @@ MISTAKES = {
     "one person": (lambda t: [SECRET] * len(t), "at least 2 people"),
     "nobody's rows": (
         lambda t: [SECRET, None] * (len(t) // 2) + [SECRET] * (len(t) % 2),
-        "some have none",
+        "some are missing",
     ),
     "names and numbers": (lambda t: [SECRET] + [7] * (len(t) - 1), "all numbers or all strings"),
-    "nan": (lambda t: [math.nan] * len(t), "some have none"),
-    "lists": (lambda t: [[SECRET]] * len(t), "some have none"),
+    "nan": (lambda t: [math.nan] * len(t), "some are missing"),
+    "lists": (lambda t: [[SECRET]] * len(t), "some are missing"),
 }
 
 

@@ -1,9 +1,9 @@
-"""What comes before a release: what it will cost, and how good it will be.
+"""Planning of releases: cost, accuracy, private choices of parameters, and replicates.
 
-Dry runs count what pipelines, cross-validations and searches will pay, and plans say which epsilon
-shows a feature, from public numbers alone. What is chosen by private data is paid for. Replicates
-and privacy-utility curves release many times, and measure errors against exact diagrams: tools for
-simulated data.
+Dry runs count the privacy loss of pipelines, cross-validations and searches before they run. Plans
+compute the epsilon at which a feature becomes visible. Both use only public numbers. A search that
+chooses a parameter by private data spends a part of the privacy budget. Replicates and
+privacy-utility curves make many releases and are meant for simulated data.
 """
 
 from sklearn_dptda.model_selection._dry_run import check_budget, planned_loss

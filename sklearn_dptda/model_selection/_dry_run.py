@@ -1,8 +1,8 @@
-"""What estimators, pipelines, cross-validations and searches will pay: counted, not made.
+"""The privacy loss of estimators, pipelines, cross-validations and searches before they run.
 
-Each kind of composite says how often it makes which calls of its parts; a private estimator says
-what one of its own calls will promise. Whatever holds a private estimator in a way that is not
-known here is refused: an unknown number of releases is no plan.
+For each kind of composite estimator, this module knows how often it calls which methods of its
+parts. A private estimator states the guarantee of each of its own calls. An unknown kind of
+estimator that contains private estimators is refused, because its number of releases is unknown.
 """
 
 import copy
@@ -40,7 +40,8 @@ from sklearn_dptda.privacy._estimator import learners_in
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
 
-# What each call makes a single step do. To score, a step that releases in ``transform`` transforms.
+# The methods of a single step that each call uses. For a score, a step that releases in
+# ``transform`` transforms.
 _METHODS = {
     "fit": ("fit",),
     "fit_transform": ("fit", "transform"),
@@ -62,49 +63,53 @@ def planned_loss(
     method: Literal["fit", "fit_transform", "transform", "predict", "score"] | None = None,
     accountant: PrivacyAccountant | None = None,
 ) -> PlannedLoss:
-    """Count what a call will pay, without paying, fitting, or looking at values.
+    """Compute the privacy loss of a call in advance.
+
+    Nothing is fitted, released or spent, and the values of ``X`` are not used.
 
     %(plan_parameters)s
 
     Returns
     -------
     PlannedLoss
-        The releases, their number, and their loss together; prints as one
+        The releases, their number and their total loss. It prints as one
         sentence.
 
     Raises
     ------
     ValueError
-        If a parameter of a private estimator is out of range, or if it cannot
-        be told how often an estimator will release: inside of composites other
-        than pipelines, unions, column transformers, grid, halving grid and
-        randomized searches; under a ``scoring`` that is a function; in a search that
-        draws from distributions without a seed.
+        If a parameter of a private estimator is out of range, or if the number of
+        releases is unknown. It is unknown for private estimators inside of
+        composites other than pipelines, unions, column transformers, grid, halving
+        grid and randomized searches; if ``scoring`` is a function; and in a search
+        that draws from distributions without a seed.
 
     Warns
     -----
     PrivacyLeakWarning
-        If a step of a pipeline, such as a scaler before the private one, will
+        If a step of a pipeline, such as a scaler before the private step, will
         learn from the records without privacy.
 
     See Also
     --------
-    check_budget : Refuse what a budget does not cover.
-    pipeline_guarantee : What a fitted pipeline promises.
+    check_budget : Check whether a budget covers the planned loss.
+    pipeline_guarantee : Guarantee of a fitted pipeline.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    The plan is made of parameters and shapes alone, so that it may be shown.
-    It is what the accountant will count if all goes well. Where something
-    fails in between, fewer releases are made. ``at_most`` is set where the
-    plan is a bound: where candidates of a search differ in what they cost, the
-    dearest is counted for the last fit, and for later rounds of halving, which
-    end sooner with few rows; a cache (``Pipeline(memory=...)``) may answer for
-    steps with a seed. A search inside of folds counts its own folds
-    as if a fold had all rows, which only leave-one-out depends on. Functions of
-    yours that release inside are not seen.
+    The plan depends only on parameters and shapes, so you can publish it. If
+    the call succeeds, the accountant counts the planned loss. If the call
+    fails, fewer releases are made.
+
+    ``at_most`` is True if the plan is an upper bound. If the candidates of a
+    search differ in their cost, the most expensive candidate is counted for the
+    last fit and for later rounds of halving. Halving ends sooner with few rows.
+    A cache (``Pipeline(memory=...)``) may answer for steps with a seed. A search
+    inside of folds counts its own folds as if each fold had all rows, which makes
+    a difference only for leave-one-out. The plan does not see releases inside of
+    your own functions.
 
     Examples
     --------
@@ -120,7 +125,9 @@ def planned_loss(
         raise ValueError(f"method must be None or one of {sorted(_METHODS)}; got {quoted(method)}.")
     if cv is not None:
         if method is not None:
-            raise ValueError("method must be None where cv is given, which fits and scores.")
+            raise ValueError(
+                "method must be None if cv is given, because cross-validation fits and scores."
+            )
         plan = _paid_by_folds(
             estimator, shape, cv=cv, scoring=scoring, return_train_score=return_train_score
         )
@@ -131,8 +138,8 @@ def planned_loss(
     learners, _ = learners_in([estimator])
     if learners and plan.releases:
         warn_caller(
-            f"{', '.join(learners)} will learn from the records without privacy, which no loss of "
-            "this plan covers: put public constants in its place, or fit it to public data.",
+            f"{', '.join(learners)} will learn from the records without privacy. The planned loss "
+            "does not cover this. Replace the step by public constants, or fit it to public data.",
             PrivacyLeakWarning,
         )
     return plan.paid_from(accountant)
@@ -150,32 +157,38 @@ def check_budget(
     method: Literal["fit", "fit_transform", "transform", "predict", "score"] | None = None,
     accountant: PrivacyAccountant | None = None,
 ) -> PlannedLoss:
-    """Refuse a call that its budget does not cover, before anything is spent.
+    """Check whether the budget covers a call, before anything is spent.
 
-    A search over its budget would otherwise be refused in the middle, when
-    what came before is paid for and lost.
+    Without this check, a search that exceeds its budget stops in the middle. The
+    releases that were made before are paid for and lost.
 
     %(plan_parameters)s
 
     Returns
     -------
     PlannedLoss
-        What the call will pay.
+        The privacy loss of the call.
 
     Raises
     ------
     PrivacyBudgetExceeded
-        If a budget does not cover what it has to pay. Nothing is spent.
+        If a budget does not cover its part of the loss. Nothing is spent.
     ValueError
-        As :func:`planned_loss`; if no accountant keeps count, or if losses
-        of different adjacency would meet in one ledger.
+        If a parameter of a private estimator is out of range, or if the number of
+        releases is unknown (see :func:`planned_loss`). Also if a private
+        estimator has no accountant, or if losses of different adjacencies would be
+        counted in one ledger.
+
+    See Also
+    --------
+    planned_loss : Compute the privacy loss without a budget.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    Nothing is released. It is no reservation: whoever else spends from the
-    ledger in between spends it.
+    Nothing is released. The check does not reserve any budget: another program
+    can spend from the ledger before your call.
 
     Examples
     --------
@@ -204,11 +217,11 @@ def check_budget(
 
 
 class _PublicShape(NamedTuple):
-    """What a plan knows of ``X``: nothing of its values."""
+    """The properties of ``X`` that a plan uses. None of them depends on its values."""
 
     n_samples: int | None = None
     n_features: int | None = None
-    # What one record of a filtration is, where one has been computed.
+    # The privacy unit of the filtrations, if filtrations were computed already.
     unit: str | None = None
 
     @classmethod
@@ -216,37 +229,39 @@ class _PublicShape(NamedTuple):
         """Shape of a table or a stack of clouds, or of a list of rows or clouds."""
         if isinstance(X, list | tuple) and len(X):
             first: tuple[int, ...] = X[0].shape if hasattr(X[0], "shape") else np.shape(X[0])
-            # Functions of clouds of people say whom they protect.
+            # Filtrations of clouds of people know their privacy unit.
             return cls(len(X), first[-1] if first else None, getattr(X[0], "unit", None))
         shape: tuple[int, ...] = getattr(X, "shape", ())
         return cls(shape[0] if shape else None, shape[-1] if len(shape) > 1 else None)
 
     def after(self, step):
-        """What is known of the output of a step."""
+        """Return the known properties of the output of a step."""
         if not isinstance(step, BaseFiltration):
             return _PublicShape(self.n_samples, unit=self.unit)
         return _PublicShape(self.n_samples, unit=step._unit(self.n_samples or 1))
 
     def n_splits(self, cv):
-        """Number of splits of cross-validation."""
+        """Return the number of splits of a cross-validation."""
         if hasattr(cv, "__next__"):
-            raise ValueError("cv is an iterator, which a plan would use up: pass a list of splits.")
+            raise ValueError(
+                "cv is an iterator, which can be read only once. Pass a list of splits instead."
+            )
         rows = None if self.n_samples is None else np.empty((self.n_samples, 0))
         return check_cv(cv).get_n_splits(rows)
 
 
 @singledispatch
 def _paid_by(estimator, call, shape):
-    """Plan of what a call of an estimator pays.
+    """Return the plan of a call of an estimator.
 
-    ``fit_transform`` stands for ``fit`` and ``transform``, ``predict`` for any method of a last
-    step that predicts.
+    ``fit_transform`` stands for ``fit`` and ``transform``. ``predict`` stands for any method of a
+    last step that predicts.
     """
     ahead = getattr(estimator, "_releases_ahead", None)
     if ahead is None:
         return _refuse_hidden(estimator)
     if getattr(ahead, "__func__", None) is PrivateEstimatorMixin._releases_ahead:
-        # What it says is about itself alone.
+        # The default method does not count private estimators inside of this one.
         _refuse_hidden(estimator)
     return together(
         _paid_once(payer, guarantee, shape)
@@ -263,17 +278,17 @@ def _paid_once(payer, guarantee, shape):
 
 
 def _refuse_hidden(estimator):
-    """Nothing is paid by what holds no private estimator; of other composites nobody knows."""
+    """Return an empty plan if there is no private estimator inside; refuse others."""
     if _holds_private(_parameters(estimator)):
         raise ValueError(
-            f"{type(estimator).__name__} holds private estimators, and it is not known how often "
-            "it fits them: plan them one by one."
+            f"{type(estimator).__name__} holds private estimators, and the number of their fits is "
+            "unknown. Plan these estimators one by one."
         )
     return PlannedLoss()
 
 
 def _holds_private(value):
-    """Whether there is a private estimator in lists, parameters of others, or behind a method."""
+    """Whether a value is or contains a private estimator, or is a method of one."""
     if isinstance(value, dict | list | tuple):
         return any(map(_holds_private, value.values() if isinstance(value, dict) else value))
     owner = getattr(value, "__self__", value)
@@ -287,7 +302,7 @@ def _parameters(estimator):
 
 @_paid_by.register
 def _(pipeline: Pipeline, call, shape):
-    # A fit of the last step makes those before it transform on the way.
+    # Before the last step is fitted, all steps before it transform.
     before = {"fit": "fit_transform", "fit_transform": "fit_transform"}.get(call, "transform")
     plans = []
     for place, (_, step) in enumerate(pipeline.steps):
@@ -296,7 +311,7 @@ def _(pipeline: Pipeline, call, shape):
             plans.append(_paid_by(step, call if last else before, shape))
             shape = shape.after(step)
     plan = together(plans)
-    # A cache may answer for a step with a seed.
+    # A cache may return an earlier result of a step with a seed.
     return plan if pipeline.memory is None else plan.as_bound()
 
 
@@ -311,7 +326,7 @@ def _(columns: ColumnTransformer, call, shape):
     # A column transformer fits by fit_transform.
     call = {"fit": "fit_transform"}.get(call, call)
     plan = _paid_by_parts(parts, call, _PublicShape(shape.n_samples))
-    # A part that is given no columns is not called.
+    # A transformer without columns is not called.
     return plan.as_bound()
 
 
@@ -327,8 +342,9 @@ def _(search: BaseSearchCV, call, shape):
     others = getattr(search, "resource", "n_samples") != "n_samples"
     if others and _holds_private(search.estimator):
         raise ValueError(
-            f"resource={search.resource!r}: what the rounds of a halving search change may be "
-            "what they cost, so that this cannot be planned."
+            f"resource={search.resource!r}: the rounds of a halving search change this parameter, "
+            "which may change their cost. Such a search cannot be planned: use "
+            "resource='n_samples'."
         )
     candidates, exactly = _candidates(search)
     plans = []
@@ -349,7 +365,7 @@ def _(search: BaseSearchCV, call, shape):
 
 
 def _candidates(search):
-    """Estimators that a search tries, and whether all of them or some."""
+    """Estimators that a search tries, and whether it tries all of them or only some."""
     if isinstance(search, RandomizedSearchCV):
         settings, exactly = _sampled(search)
     else:
@@ -366,15 +382,15 @@ def _sampled(search):
     kinds = [distributions] if isinstance(distributions, dict) else list(distributions)
     if any(hasattr(values, "rvs") for kind in kinds for values in kind.values()):
         raise ValueError(
-            "random_state of the search must be given, or lists for all parameters: its "
-            "candidates are not known before it draws them."
+            "random_state of the search must be given, because its candidates are drawn from "
+            "distributions. Otherwise, use lists of values for all parameters."
         )
     grid = list(ParameterGrid(kinds))
     return grid, search.n_iter >= len(grid)
 
 
 def _later_candidates(number, factor):
-    """Candidates of all rounds of halving but the first; few rows have fewer rounds."""
+    """Number of candidates in all rounds of halving after the first; an upper bound."""
     later = 0
     for _ in range(math.floor(math.log(number, factor))):
         number = math.ceil(number / factor)
@@ -383,9 +399,9 @@ def _later_candidates(number, factor):
 
 
 def _paid_by_folds(estimator, shape, *, cv, scoring, return_train_score):
-    """Plan of a fit for each split of cross-validation, and of its scores."""
+    """Return the plan of one fit for each split of a cross-validation, and of its scores."""
     call = "score" if scoring is None else "predict"
-    # A fit on the rows of a fold sees as many columns as one on all rows.
+    # The rows of a fold have as many columns as all rows.
     once = _paid_by(estimator, "fit", shape)
     times = (1 + bool(return_train_score)) * _predictions(estimator, scoring)
     scores = _scored(estimator, call, times, shape)
@@ -396,14 +412,14 @@ def _scored(estimator, call, times, shape):
     plan = _paid_by(estimator, call, shape)
     if plan.releases and not np.isfinite(times):
         raise ValueError(
-            "scoring is a function, and what it calls is not known: pass the name of a score, or "
-            "the result of make_scorer."
+            "scoring is a function, so that the methods which it calls are unknown. Pass the name "
+            "of a score, or the result of make_scorer."
         )
     return plan * int(times) if plan.releases else plan
 
 
 def _predictions(estimator, scoring, one=False):
-    """How often a score lets an estimator predict, ``inf`` for unknown; ``one`` of several."""
+    """Number of predictions that a score needs, ``inf`` if unknown; at most one if ``one``."""
     if scoring is None:
         return 1
     scorer = check_scoring(estimator, scoring)
@@ -411,7 +427,7 @@ def _predictions(estimator, scoring, one=False):
     methods = [getattr(each, "_response_method", None) for each in scorers]
     if None in methods:
         return np.inf
-    # Scores that need the same predictions share them.
+    # Scores that use the same predictions share them.
     return 1 if one else len({_first_known(estimator, method) for method in methods})
 
 

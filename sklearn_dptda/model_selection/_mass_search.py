@@ -1,4 +1,4 @@
-"""The mass of a distance-to-measure, chosen under differential privacy.
+"""Private choice of the mass of a distance-to-measure.
 
 Proof: doc/theory/private_profiles.md, "The mass of the distance-to-measure".
 """
@@ -28,70 +28,72 @@ from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
 from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, _fit_context
 
-# Scores are whole numbers, and one record moves them by this number at most. It is large, so that
-# rounding hardly matters.
+# Scores are integers, and one record changes them by at most this number. It is large, so that
+# rounding has little effect.
 _SCORE_SENSITIVITY = 2**20
 
 
 class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
-    """Choose the mass of a distance-to-measure by the features that it shows.
+    """Private choice of the mass of a distance-to-measure, by the features that it shows.
 
-    A larger mass has less noise, and shows fewer features. One draw of
-    permute-and-flip looks for the mass at which the longest feature stands
-    out most, in units of the sensitivity. It costs little, whatever the
-    number of candidates.
+    A larger mass has less noise and shows fewer features. The search makes one
+    draw of permute-and-flip. It prefers the mass at which the longest feature is
+    most prominent, measured in units of the sensitivity. The cost is small and
+    does not depend on the number of candidates.
 
     Parameters
     ----------
     filtration : DTMFiltration
-        Whose ``m`` is chosen. With bounds in numbers: a private box has to be
-        found, and paid for, before.
+        Filtration whose mass ``m`` is chosen. Its bounds must be numbers. If you
+        need a private box, estimate it before, at its own cost.
     candidates : array-like of float, default=(0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
-        Public masses, in (0, 1].
+        Public masses to choose from, in (0, 1].
     epsilon : float, default=0.2
-        Privacy loss of the choice. ``inf`` takes the best.
+        Privacy loss of the choice. Smaller values give more privacy and a less
+        accurate choice. ``inf`` chooses the best mass, without privacy.
     homology_dimension : int, default=1
-        Of the features that count.
+        Homology dimension of the features.
     rank : int, default=1
-        Which of them: the longest, the second longest, and so on. Of dimension
-        0 the component that never dies is left out.
+        Rank of the feature that is scored: 1 for the longest, 2 for the second
+        longest, and so on. In dimension 0, the essential component does not count.
     accountant : PrivacyAccountant, default=None
-        Charged before anything is computed. None takes the accountant of the
-        surrounding ``with`` block; without one, nobody keeps count.
+        Privacy budget from which each fit spends, before anything is computed.
+        None uses the accountant of the surrounding ``with`` block. Without such a
+        block, losses are not counted.
     random_state : int, RandomState instance, Generator or None, default=None
-        None draws from the operating system's entropy. A seed makes the choice
-        reproducible, for tests and study only: whoever knows it can undo the
-        noise.
+        Source of the noise. None draws from the operating system's entropy. A seed
+        makes the choice reproducible and is for tests and study only, because the
+        noise can be undone with it.
 
     Attributes
     ----------
     m_ : float
-        The mass that was chosen.
+        The chosen mass.
     filtration_ : DTMFiltration
-        A copy of ``filtration`` with this mass, not fitted.
+        An unfitted copy of ``filtration`` with this mass.
     privacy_guarantee_ : PrivacyGuarantee
-        What the choice promises. Add to it that of what follows.
+        Guarantee of the choice. Add the guarantees of later releases to it.
     n_features_in_ : int
-        Dimension of the points.
+        Number of coordinates of the points.
 
     See Also
     --------
-    sklearn_dptda.DTMFiltration : What the mass is for.
+    sklearn_dptda.DTMFiltration : The filtration that uses the mass.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One fit releases one of the candidates, and is
-    ``epsilon``-differentially private for replacing one point of a cloud, or
-    all points of one person where ``filtration`` has ``groups``, where every
-    individual has points in one cloud only. The score of a mass is the
-    persistence of the feature over twice the sensitivity of the filtration,
-    summed over the clouds: one record moves it by at most one, whatever the
-    mass. Losses of the choice and of releases that use it add up.
+    One fit releases one of the candidates. It is ``epsilon``-differentially
+    private for replacing one point of a cloud, or, if ``filtration`` has
+    ``groups``, all points of one person. Each individual must have points in only
+    one cloud. The score of a mass is the persistence of the feature divided by
+    twice the sensitivity of the filtration, summed over the clouds. One record
+    changes it by at most one, for every mass. The losses of the choice and of
+    releases that use it add up.
 
-    Do not choose ``max_distance`` by such a score: it prefers caps below the
-    features, a bias that no epsilon takes away.
+    Do not choose ``max_distance`` by such a score. The score prefers caps below
+    the features, and a larger epsilon does not remove this bias.
 
     References
     ----------
@@ -143,14 +145,15 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Iterable[ArrayLike | LatticeHistogram], y: object = None) -> Self:
-        """Pay, and choose a mass.
+        """Spend epsilon and choose a mass.
 
         Parameters
         ----------
         X : list of array-like of shape (n_i, d), or array-like of shape (n_clouds, n, d)
-            The clouds, for all of which one mass is chosen, or histograms that
-            stand for them.
+            Point clouds, or histograms that represent them. One mass is chosen for
+            all of them.
         y : Ignored
+            Not used, present for API consistency.
 
         Returns
         -------
@@ -159,7 +162,7 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter or the input is refused. Nothing is spent.
+            If a parameter or the input is invalid. Nothing is spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the choice. Nothing is
             spent.
@@ -168,10 +171,10 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
         clouds = check_collection(X)
         fitted = self._fitted_candidates(clouds)
         guarantee = self._after_steps(self._guarantee(len(fitted), len(clouds)))
-        # Whatever can fail by public numbers, fails before the payment.
+        # Errors that depend only on public numbers must be raised before the payment.
         functions = [each.transform(clouds) for each in fitted]
         lattices = [[make_lattice(f.sensitivity, f.upper) for f in each] for each in functions]
-        # Costs of masses may rise and fall at once, which halves the rate.
+        # One record may increase some costs and decrease others, which halves the rate.
         rate = float(self.epsilon) / (2 * _SCORE_SENSITIVITY)
         with self._paid(guarantee, records=functions) as seeds:
             pairs = zip(functions, lattices, strict=True)
@@ -185,30 +188,30 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
         return self
 
     def _score(self, filtration, lattice):
-        """Persistence over what one record moves it by, in whole numbers.
+        """Persistence divided by its change by one record, in integers.
 
-        Neighbours differ by at most ``sensitivity`` steps, so that the score moves by the unit at
-        most: rounding down does not mind whole numbers that are added.
+        Neighbours differ by at most ``sensitivity`` steps, so that the score changes by at most
+        ``_SCORE_SENSITIVITY``. Rounding down does not increase this integer change.
         """
         numbers = {int(self.homology_dimension): int(self.rank)}
         (lifetimes,) = longest_lifetimes(filtration.values, filtration.upper, numbers, lattice)
         return int(lifetimes[-1]) * _SCORE_SENSITIVITY // lattice.sensitivity
 
     def _fitted_candidates(self, clouds):
-        """One filtration for each mass, fitted to public numbers, after all checks of the input."""
+        """Return one filtration for each mass, fitted to public numbers, after all input checks."""
         bounds = getattr(self.filtration, "bounds", None)
         if bounds is None or isinstance(bounds, PrivateBounds):
             raise ValueError(
-                "filtration must have bounds in numbers; a private box is fitted before, and its "
-                "bounds_ are numbers."
+                "filtration must have bounds in numbers. To use a private box, fit PrivateBounds "
+                "first and pass its bounds_."
             )
         masses = _checked_masses(self.candidates)
         fitted = [clone(self.filtration).set_params(m=m).fit(clouds) for m in masses]
         most = max(2, fitted[0].n_features_in_)
         if self.homology_dimension >= most:
             raise ValueError(
-                f"homology_dimension={quoted(self.homology_dimension)}: functions of so few "
-                f"coordinates have no H{self.homology_dimension}."
+                f"homology_dimension={quoted(self.homology_dimension)} is too large: functions of "
+                f"{fitted[0].n_features_in_} coordinate(s) have no H{self.homology_dimension}."
             )
         if math.isfinite(self.epsilon):
             refuse_repeated(clouds)
@@ -227,8 +230,8 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
 
     @staticmethod
     def _parameters_for_checks() -> dict[str, Any]:
-        """What the privacy checks need, whose clouds lie in the unit box."""
-        # Scores of components tell masses apart in clouds as small as theirs.
+        """Parameters for the privacy checks, whose clouds are in the unit box."""
+        # In clouds as small as those of the checks, scores of components differ between masses.
         filtration = DTMFiltration(bounds=(0, 1), resolution=6)
         return {"filtration": filtration, "homology_dimension": 0}
 
@@ -245,7 +248,11 @@ def _checked_masses(candidates):
     except (TypeError, ValueError):
         masses = np.empty(0)
     if masses.ndim != 1 or len(masses) == 0 or not ((masses > 0) & (masses <= 1)).all():
-        raise ValueError(f"candidates must be masses in (0, 1]; got {quoted(candidates)}.")
+        raise ValueError(
+            f"candidates must be a non-empty list of masses in (0, 1]; got {quoted(candidates)}."
+        )
     if len(np.unique(masses)) < len(masses):
-        raise ValueError(f"candidates has duplicates: {quoted(candidates)}.")
+        raise ValueError(
+            f"candidates has duplicates, which must be removed; got {quoted(candidates)}."
+        )
     return masses.tolist()

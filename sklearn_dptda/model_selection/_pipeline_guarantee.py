@@ -1,4 +1,4 @@
-"""What a whole pipeline promises, in one guarantee."""
+"""The privacy guarantee of a whole pipeline."""
 
 from dataclasses import replace
 from functools import reduce
@@ -14,50 +14,55 @@ from sklearn_dptda.privacy import PrivacyGuarantee, PrivacyLeakWarning
 from sklearn_dptda.privacy._estimator import learners_in
 from sklearn_dptda.privacy._warnings import warn_caller
 
+# Added to the description of the release if the last step learns from labels without privacy.
 _OF_LABELS = "; and what was learnt from labels, which count as public"
 
 
 def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
-    """Add up what the steps of a fitted pipeline promise.
+    """Return the privacy guarantee of a fitted pipeline.
 
     Parameters
     ----------
     pipeline : Pipeline, FeatureUnion or private estimator
-        Fitted.
+        A fitted pipeline, union or estimator.
 
     Returns
     -------
     PrivacyGuarantee
-        Of everything that one ``fit``, or ``fit_transform``, lets out: its
-        losses added by basic composition. Prints as one sentence.
+        Guarantee of all releases of one ``fit`` or ``fit_transform`` together. The
+        losses are added by basic composition. It prints as one sentence.
 
     Raises
     ------
     ValueError
-        If no step is private; if steps speak of different records or
-        neighbours; of a search, which has made more releases than its best
-        estimator shows.
+        If no step is private, or if the steps have different privacy units or
+        neighbours. Also for a search, because it has made more releases than its
+        best estimator shows.
 
     Warns
     -----
     PrivacyLeakWarning
-        If a step without privacy has learnt from the records, such as a scaler
-        before the private step, or a classifier of rows that
-        :class:`~sklearn_dptda.decomposition.PrivatePCA` has projected. The
+        If a step without privacy has learnt from the records. Examples are a scaler
+        before the private step, and a classifier of rows after
+        :class:`~sklearn_dptda.decomposition.PrivatePCA` has projected them. The
         guarantee then says that its parameters are not public.
+
+    See Also
+    --------
+    planned_loss : The privacy loss of a pipeline before it is fitted.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    Nothing is released here. What follows a step that releases in
-    ``transform`` is post-processing. What comes before must treat each record
-    by itself, with public parameters; of functions in a
-    :class:`~sklearn.preprocessing.FunctionTransformer` that is taken for
-    granted. Labels are covered by a private classifier alone: another one, of
-    private features, learns them as they are. A later ``transform`` or
-    ``predict`` of a pipeline with such a step is a release of its own. A private
-    box that two steps share is counted once.
+    This function releases nothing. Steps after a step that releases in
+    ``transform`` are post-processing. Steps before it must treat each record by
+    itself, with public parameters. The function assumes this for a
+    :class:`~sklearn.preprocessing.FunctionTransformer`. Only a private classifier
+    protects labels: any other classifier, even of private features, learns the
+    labels without privacy. A later ``transform`` or ``predict`` of a pipeline with
+    a step that releases in ``transform`` is another release. A private box that
+    two steps share is counted once.
 
     Examples
     --------
@@ -74,7 +79,7 @@ def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
     (epsilon=1.5, delta=0)-differential privacy for replacing one point of a cloud: ...
     """
     promised = enumerate(_promised(pipeline))
-    # A release that several steps share is one release.
+    # A release that several steps share counts once.
     guarantees = {promise.release_id or place: promise for place, promise in promised}
     if not guarantees:
         raise ValueError(f"no step of this {type(pipeline).__name__} is private.")
@@ -87,9 +92,9 @@ def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
     learners, _ = learners_in([pipeline])
     if learners:
         warn_caller(
-            f"{', '.join(learners)} learnt from the records without privacy, which the guarantee "
-            "does not cover: put it behind a step that releases in transform, or fit it to public "
-            "data.",
+            f"{', '.join(learners)} learnt from the records without privacy. The guarantee does "
+            "not cover this. Move the step after a step that releases in transform, or fit it to "
+            "public data.",
             PrivacyLeakWarning,
         )
         total = replace(total, public_parameters=False)
@@ -97,8 +102,8 @@ def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
 
 
 def _promised(step):
-    """Guarantees of all releases within a step, those that several steps share as often."""
-    # Transformers of others may be no estimators.
+    """Return the guarantees of all releases within a step, with shared releases repeated."""
+    # Transformers of other packages need not be estimators.
     if not hasattr(step, "get_params"):
         return []
     if isinstance(step, Pipeline | FeatureUnion):
@@ -108,10 +113,11 @@ def _promised(step):
         check_is_fitted(step, "privacy_guarantee_")
         return step._promises_apart()
     if isinstance(step, BaseFiltration):
-        # What is paid for a box or for landmarks is promised by what is released there.
+        # The loss of a private box or of landmarks is part of the guarantee of the release.
         return []
     if any(hasattr(part, "_releasing_method") for part in step.get_params().values()):
         raise ValueError(
-            f"{type(step).__name__} may have made many releases: its accountant knows their loss."
+            f"{type(step).__name__} may have made many releases, whose number is unknown here. "
+            "accountant.total() returns their loss."
         )
     return []

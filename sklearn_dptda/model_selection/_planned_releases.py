@@ -1,4 +1,4 @@
-"""Releases that are yet to be paid for, added up without making any."""
+"""Planned releases and the sums of their privacy losses."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -23,18 +23,27 @@ from sklearn_dptda.privacy._release_key import Attempt
 
 @dataclass(frozen=True)
 class PlannedRelease:
-    """Some equal releases of one estimator.
+    """A number of planned releases of one estimator with the same guarantee.
+
+    :func:`planned_loss` makes these objects.
 
     Parameters
     ----------
     estimator : str
-        Name of its class.
+        Name of the class of the estimator.
     guarantee : PrivacyGuarantee
-        What each of them will promise.
-    count : int
-        How many there will be.
-    accountant : PrivacyAccountant or None
-        That of the estimator.
+        Guarantee of each release.
+    count : int, default=1
+        Number of releases.
+    accountant : PrivacyAccountant, default=None
+        Accountant of the estimator, if it has one of its own.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.cluster import DPMoG
+    >>> from sklearn_dptda.model_selection import planned_loss
+    >>> print(planned_loss(DPMoG(bounds=(0, 1))).releases[0])
+    1 of DPMoG (epsilon=1, delta=1e-06 each)
     """
 
     estimator: str
@@ -49,22 +58,32 @@ class PlannedRelease:
 
 @dataclass(frozen=True)
 class PlannedLoss:
-    """What some calls will pay; made by :func:`planned_loss`, prints as one sentence.
+    """Privacy loss of planned calls. :func:`planned_loss` makes it; it prints as one sentence.
 
     Parameters
     ----------
-    releases : tuple of PlannedRelease
-        In the order in which they come up first.
+    releases : tuple of PlannedRelease, default=()
+        The releases, in the order of their first occurrence.
     at_most : bool, default=False
-        Whether fewer or cheaper releases are possible, such as those of the
-        last fit of a search over ``epsilon``.
-    accountant : PrivacyAccountant or None, default=None
-        Pays for estimators that have none; by its rule losses add up.
+        Whether the loss is an upper bound, because fewer or cheaper releases are
+        possible. An example is the last fit of a search over ``epsilon``.
+    accountant : PrivacyAccountant, default=None
+        Accountant of the estimators without one of their own. Its composition
+        rule is used to add the losses. None uses the accountant of the surrounding
+        ``with`` block, if any.
 
     Attributes
     ----------
     n_releases : int
-        Their number.
+        Number of releases.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.cluster import DPMoG
+    >>> from sklearn_dptda.model_selection import planned_loss
+    >>> plan = planned_loss(DPMoG(bounds=(0, 1)), cv=5)
+    >>> plan.n_releases, plan.total().epsilon
+    (5, 5.0)
     """
 
     releases: tuple[PlannedRelease, ...] = ()
@@ -77,40 +96,41 @@ class PlannedLoss:
         return sum(release.count for release in self.releases)
 
     def total(self) -> PrivacyLoss:
-        """Loss of all releases together.
+        """Return the loss of all releases together.
 
         Returns
         -------
         PrivacyLoss
-            By the rule of the accountant that pays for estimators without one
-            of their own, where there is none, sums of epsilons and deltas.
+            Sum by the composition rule of ``accountant``, or of the surrounding
+            ``with`` block. Without an accountant, epsilons and deltas are added.
         """
         charges = [(release.guarantee.charge, release.count) for release in self.releases]
         loss: PrivacyLoss = self._rule().total(Sums.of(charges))
         return loss
 
     def check(self) -> None:
-        """Refuse what the budgets that have to pay do not cover; spend nothing.
+        """Check whether the budgets cover the releases. Nothing is spent.
 
         Raises
         ------
         PrivacyBudgetExceeded
             If the releases do not fit a budget.
         ValueError
-            If nobody keeps count, or losses do not add up.
+            If there is no accountant, or if the losses cannot be added.
         """
         for accountant, releases in self._by_payer():
             if accountant is None:
                 raise ValueError(
-                    f"{releases[0].estimator} has no accountant, so there is no budget to check: "
-                    "pass accountant=."
+                    f"{releases[0].estimator} has no accountant, so there is no budget to check. "
+                    "Pass an accountant as accountant=."
                 )
             accountant.check((release.guarantee, release.count) for release in releases)
 
     def pay(self) -> None:
-        """Pay for all releases now, or for none, whoever else spends meanwhile.
+        """Spend the loss of all releases now, or spend nothing.
 
-        Each budget commits inside of the transaction of the one before.
+        This is one transaction, even with several budgets: each budget commits
+        inside of the transaction of the previous one.
 
         Raises
         ------
@@ -120,32 +140,47 @@ class PlannedLoss:
         self._pay_for([Attempt(ReleaseKey())])
 
     def _pay_for(self, attempts: Iterable[Attempt]) -> None:
-        """Pay once for each task, but not for what was paid for under its key before."""
+        """Pay for the releases of each task, except for those already paid under its key."""
         payers: dict[str, tuple[PrivacyAccountant, list[Payment]]] = {}
         for attempt in attempts:
             for release in self.releases:
                 payer = release.accountant or self._payer()
-                # Each release takes its turn, whoever counts it.
+                # Each release takes its turn, even if it has no accountant.
                 turns = [attempt.next() for _ in range(release.count)]
                 if payer is not None:
                     _, due = payers.setdefault(payer._ledger.id, (payer, []))
                     due += [Payment.of(release.guarantee, release.estimator, t) for t in turns]
-        # All programs take several budgets in one order, so that none waits for another in a ring.
+        # Budgets are locked in one order in all programs, which avoids deadlocks.
         _pay_in_turn([payers[identity] for identity in sorted(payers)])
 
     def as_bound(self) -> "PlannedLoss":
-        """The same, of which less may come true."""
+        """Return this loss as an upper bound, with ``at_most=True``.
+
+        Returns
+        -------
+        PlannedLoss
+        """
         return replace(self, at_most=bool(self.releases))
 
     def paid_from(self, accountant: PrivacyAccountant | None) -> "PlannedLoss":
-        """The same, with another accountant for estimators that have none."""
+        """Return this loss with another accountant for estimators without one.
+
+        Parameters
+        ----------
+        accountant : PrivacyAccountant or None
+            The accountant.
+
+        Returns
+        -------
+        PlannedLoss
+        """
         return replace(self, accountant=accountant)
 
     def _by_payer(self):
         payers: dict[Any, tuple[PrivacyAccountant | None, list[PlannedRelease]]] = {}
         for release in self.releases:
             payer = release.accountant or self._payer()
-            # Two handles of one ledger have one budget.
+            # Two handles of one ledger share its budget.
             _, releases = payers.setdefault(payer and payer._ledger.id, (payer, []))
             releases.append(release)
         return payers.values()
@@ -160,7 +195,7 @@ class PlannedLoss:
         return budget.rule()
 
     def __add__(self, other: "PlannedLoss") -> "PlannedLoss":
-        """Both, one after the other."""
+        """Return the loss of both plans, one after the other."""
         merged: dict[object, PlannedRelease] = {}
         for release in self.releases + other.releases:
             key = release.estimator, release.guarantee, release.accountant
@@ -171,7 +206,7 @@ class PlannedLoss:
         return replace(self, releases=tuple(merged.values()), at_most=self.at_most or other.at_most)
 
     def __mul__(self, times: int) -> Self:
-        """As many times, one after the other."""
+        """Return the loss of several repetitions, one after the other."""
         releases = tuple(replace(r, count=times * r.count) for r in self.releases if times)
         return replace(self, releases=releases)
 
@@ -194,12 +229,12 @@ def _pay_in_turn(payers):
 
 
 def together(plans):
-    """All of some plans."""
+    """Return the sum of several plans."""
     return reduce(add, plans, PlannedLoss())
 
 
 def worst(plans):
-    """As much as any of several plans can cost, whichever of them comes true."""
+    """Return an upper bound of several plans, of which only one will be carried out."""
     plans = list(dict.fromkeys(plans))
     if len(plans) < 2:
         return together(plans)
@@ -216,7 +251,7 @@ def worst(plans):
 
 
 def _sums(plan):
-    """For each payer and adjacency a release, and sums: number, epsilon, delta, zCDP."""
+    """For each payer and adjacency, a release and the sums of number, epsilon, delta and rho."""
     sums: dict[Any, tuple[PlannedRelease, FloatArray]] = {}
     for release in plan.releases:
         guarantee, charge = release.guarantee, release.guarantee.charge
@@ -228,7 +263,7 @@ def _sums(plan):
 
 
 def _even(release, sums):
-    """As many equal releases as together have these sums."""
+    """Return equal releases that together have these sums."""
     count, *losses = sums
     epsilon, delta, rho = (float(loss / count) for loss in losses)
     stated = replace(

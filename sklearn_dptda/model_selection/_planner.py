@@ -1,7 +1,7 @@
-"""Choosing epsilon, mass and grid of a private diagram before anything is spent.
+"""Planning of epsilon, mass and grid of a private diagram before anything is spent.
 
-Whatever a plan needs follows from public numbers: the bounds that the filtration of any cloud of a
-size will carry, and a model of the loop that one expects to see.
+A plan uses only public numbers: the bounds of the filtration of any cloud with a given number of
+points, and a model of the expected loop.
 
 Proof: doc/theory/error_bounds.md, "Planning".
 """
@@ -30,14 +30,15 @@ from sklearn_dptda.utils._bounds import check_bounds
 
 _LOG = logging.getLogger(__name__)
 
-# Masses that are tried for a loop if none is given.
+# Masses that are tried for a loop if the caller gives none.
 MASSES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6)
-# Cap of distances that nobody has to know.
+# Default cap of distances, which needs no knowledge of the data.
 _DEFAULT_CAP = "private"
 # Share of its persistence that a feature may lose to the grid (doc/theory/error_bounds.md).
 _GRID_LOSS = 0.1
-# The model of a loop: equally heavy points at so many distances from the centre and so many angles
-# of half a circle stand for the measure, and its function is computed at so many radii.
+# Size of the model of a loop. Points of equal weight at this number of distances from the centre
+# (rings) and angles of half a circle represent the measure. Its function is computed at this number
+# of radii.
 _N_RINGS, _N_ANGLES, _N_RADII = 64, 512, 65
 
 
@@ -57,53 +58,62 @@ def plan_release(
     n_features: int | Sequence[int] = 2,
     confidence: float = 0.95,
 ) -> ReleasePlan:
-    """Least epsilon at which a private diagram shows a feature, and the mass and grid for it.
+    """Find the smallest epsilon at which a private diagram shows a feature.
 
-    Made of public numbers: what one expects to see, in which box, of how many
-    points. Nothing is read, released, or paid.
+    The plan also chooses the mass and the grid of the filtration. It depends only
+    on public numbers: the feature that you expect, the box, and the number of
+    points. No data are read, and nothing is released or spent.
 
     Parameters
     ----------
     n_points : int
-        Size of the cloud, public.
+        Public number of points of the cloud.
     bounds : tuple (low, high)
-        Public box, numbers or one per coordinate.
+        Public box: two numbers, or two arrays with one number for each coordinate.
     loop_radius : float, default=None
-        Plan for a loop: points around a flat circle of this radius.
+        Plan for a loop: points around a flat circle of this radius, in the units
+        of the points. Give either this or ``persistence``.
     share : float, default=1.0
-        Part of the points that lie on the loop, in (0, 1]. The others are
-        taken to be far away: those that fill the loop hide it.
+        Share of the points that are on the loop, in (0, 1]. The other points are
+        assumed to be far away. Points inside of the loop would hide it.
     spread : float, default=0.0
-        Standard deviation of the points across the circle, in its plane.
+        Standard deviation of the distance of the points from the circle, in its
+        plane and in the units of the points.
     persistence : float, default=None
-        Or plan for any feature that persists so long in the exact diagram of
-        the distance-to-measure of mass ``m``. Two groups that are small
-        against the gap between them make a component that persists for half
-        the gap, if each holds more than the mass ``m``.
+        Plan for any feature with this persistence in the exact diagram of the
+        distance-to-measure of mass ``m``, in the units of the points. For example,
+        two groups that are small compared with the gap between them give a
+        component that persists for half of the gap, if each group contains more
+        than the mass ``m``.
     homology_dimension : int, default=1
-        Of that feature; a loop has 1.
+        Homology dimension of the feature. A loop has dimension 1.
     m : float or sequence of float, default=None
-        Masses to choose from, for a loop; the mass, for a stated persistence.
-        None tries thirteen from 0.01 to 0.6.
+        For a loop, the masses to choose from. None tries thirteen masses from 0.01
+        to 0.6. With ``persistence``, the mass.
     n_dims : int, default=None
-        Number of coordinates. None: as many as ``bounds`` has, or 2.
+        Number of coordinates of the points. None uses the number of coordinates
+        of ``bounds``, or 2 if the bounds are numbers.
     max_distance : float or "private", default=None
-        As in :class:`DTMFiltration`. None: for a loop, its radius is tried as
-        well, since what is farther away tells nothing about it.
+        Public cap of the filtration: longer distances count as this distance, and
+        the noise is proportional to it. ``"private"`` lets the release draw the
+        cap under differential privacy. None tries ``"private"`` and, for a loop,
+        also its radius, because points that are farther away give no information
+        about the loop.
     private : PrivatePersistence, default=None
-        Its parameters count, but for ``epsilon``. None: the defaults.
+        Estimator of the release, whose parameters except for ``epsilon`` are
+        used. None uses the defaults.
     n_features : int or sequence of int, default=2
-        As in :func:`bottleneck_error_bound`: how many features of a dimension
-        may stand out.
+        Largest number of features of a dimension, or of each dimension, that may
+        be longer than the noise. The essential component does not count.
     confidence : float, default=0.95
-        Probability with which a feature of that persistence is flagged; and,
-        of a loop, with which a sample leaves it.
+        Probability with which a feature of this persistence is flagged. For a
+        loop, also the probability with which a sample has the loop.
 
     Returns
     -------
     ReleasePlan
-        Prints as two sentences, draws its curve with
-        :class:`ReleasePlanDisplay`, and makes the pipeline that releases.
+        The plan. It prints as a short text, :class:`ReleasePlanDisplay` draws its
+        curve, and ``make_pipeline()`` makes the pipeline of the release.
 
     Raises
     ------
@@ -112,32 +122,32 @@ def plan_release(
 
     See Also
     --------
-    bottleneck_error_bound : How far points of a private diagram move.
-    planned_loss : What several releases cost together.
+    bottleneck_error_bound : Largest distance that points of a private diagram move.
+    planned_loss : Privacy loss of several releases together.
 
     Notes
     -----
-    A released point is flagged as no noise if it persists for more than twice
-    the error bound ``r``, or if it is the longest of its dimension and
-    persists for more than the noise floor. With probability ``confidence`` no
-    birth or death moves by more than ``r``, so that a feature of persistence P
-    is flagged if ``P - 2 r >= min(2 r, floor)``. By the floor alone the
-    dimension is flagged: which of its points is the feature remains open.
+    A released point is flagged as a feature in two cases: if it persists for
+    more than twice the error bound ``r``, or if it is the longest of its
+    dimension and persists for more than the noise floor. With probability
+    ``confidence``, no birth or death moves by more than ``r``. A feature of
+    persistence P is therefore flagged if ``P - 2 r >= min(2 r, floor)``. If it
+    is flagged by the noise floor alone, the dimension has a feature, but it is
+    unknown which of its points is the feature.
 
-    The model of a loop gives the diagram of the measure. Two things are taken
-    off: what the grid may hide, a tenth where twice the default number of
-    nodes suffices for that, and, to first order, what chance takes from a
-    sample, again with probability ``confidence``. See
-    :doc:`/theory/error_bounds`.
+    The model of a loop gives the diagram of the measure. Two losses are
+    subtracted from its persistence. The first is the part that the grid may hide,
+    which is one tenth if twice the default number of nodes is enough for that. The
+    second, to first order, is the part that a random sample may lose, again with
+    probability ``confidence``. See :doc:`/theory/error_bounds`.
 
-    This is the price of a diagram that may be looked at from all sides. How
-    long the longest feature lives, or how many are long, costs a fraction of
-    it.
+    This is the cost of a complete diagram. The length of the longest feature, or
+    the number of long features, costs a fraction of it.
 
     .. rubric:: Privacy
 
-    Nothing is touched that would have to be protected. What is stated has to
-    be known without looking at the records.
+    The function does not use private data. You must know its arguments without
+    looking at the records.
 
     Examples
     --------
@@ -154,8 +164,8 @@ def plan_release(
     low, high = check_bounds(bounds, _coordinates(bounds, n_dims))
     if homology_dimension not in check_dimensions(private.homology_dimensions)[0]:
         raise ValueError(
-            f"homology_dimension={homology_dimension!r} is not among those of the release, "
-            f"{quoted(private.homology_dimensions)}."
+            f"homology_dimension={homology_dimension!r} is not one of the homology dimensions of "
+            f"the release, {quoted(private.homology_dimensions)}."
         )
     search = _Search(
         n_points=int(n_points),
@@ -167,15 +177,17 @@ def plan_release(
         n_features=n_features,
     )
     if (persistence is None) == (loop_radius is None):
-        raise ValueError("Say what to look for: either loop_radius, or persistence and m.")
+        raise ValueError(
+            "Say what to look for: give either loop_radius, or persistence together with m."
+        )
     if persistence is None:
         _check_loop(loop_radius, share, spread, homology_dimension, high - low)
         masses = MASSES if m is None else np.atleast_1d(np.asarray(m, dtype=float)).tolist()
         return search.best(search.loops(loop_radius, share, spread, masses))
     if (share, spread) != (1.0, 0.0):
-        raise ValueError("share and spread describe a loop: they need loop_radius.")
+        raise ValueError("share and spread describe a loop and can only be used with loop_radius.")
     if not isinstance(m, Real):
-        raise ValueError(f"m must be one number where persistence is stated; got {quoted(m)}.")
+        raise ValueError(f"m must be one number if persistence is given; got {quoted(m)}.")
     _check_positive("persistence", persistence)
     return search.best([search.candidate(float(m), float(persistence))])
 
@@ -188,7 +200,7 @@ def _coordinates(bounds, n_dims):
     try:
         return max((np.size(end) for end in bounds if np.ndim(end)), default=2)
     except (TypeError, ValueError):
-        # Bounds that are no pair of numbers or arrays are refused where bounds are checked.
+        # Invalid bounds are refused later, by check_bounds.
         return 2
 
 
@@ -197,11 +209,14 @@ def _check_loop(radius, share, spread, homology_dimension, sides):
     if not 0 < share <= 1:
         raise ValueError(f"share must be in (0, 1]; got {quoted(share)}.")
     if not 0 <= spread < math.inf:
-        raise ValueError(f"spread must be a number from 0 on; got {quoted(spread)}.")
+        raise ValueError(f"spread must be a finite number, 0 or larger; got {quoted(spread)}.")
     if homology_dimension != 1:
-        raise ValueError("homology_dimension of a loop is 1.")
+        raise ValueError("homology_dimension must be 1 for a loop.")
     if len(sides) < 2 or 2 * radius > sides.max():
-        raise ValueError(f"bounds have no room for a loop of loop_radius={radius!r}.")
+        raise ValueError(
+            f"bounds have no room for a loop of loop_radius={radius!r}. Use a smaller radius or "
+            "larger bounds."
+        )
 
 
 def _check_positive(name, value):
@@ -211,11 +226,11 @@ def _check_positive(name, value):
 
 @dataclass(frozen=True)
 class BoundsAhead:
-    """Numbers that the filtration of a cloud follows from, or carries, whatever the points are.
+    """Public numbers of the filtration of a cloud, which do not depend on the points.
 
-    Distances count up to ``cap``. ``grid_error`` is how far a place of the box is from the nearest
-    node, and so how far the diagram of the nodes is from that of the whole function, which is
-    1-Lipschitz.
+    Longer distances than ``cap`` count as ``cap``. ``grid_error`` is the largest distance of a
+    point of the box from the nearest node. The function is 1-Lipschitz, so that this also bounds
+    the distance between the diagram of the nodes and that of the whole function.
     """
 
     cap: float
@@ -227,10 +242,10 @@ class BoundsAhead:
 
 
 def bounds_ahead(filtration, n_points, n_dims):
-    """Bounds of a :class:`DTMFiltration` of any ``n_points`` points in ``n_dims`` coordinates.
+    """Public numbers of a :class:`DTMFiltration` of any ``n_points`` points.
 
-    Its box must be public. Fits a copy to two points that tell their number of coordinates, which
-    is all that a fit learns.
+    The box of the filtration must be public. The function fits a copy to two points with ``n_dims``
+    coordinates, because a fit learns only the number of coordinates.
     """
     fitted = clone(filtration).fit([np.zeros((2, n_dims))])
     values, on_lattice = fitted._choose(n_points)
@@ -247,7 +262,7 @@ def bounds_ahead(filtration, n_points, n_dims):
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A filtration, and what can be seen of the feature in it."""
+    """A filtration, and the persistence of the feature in it."""
 
     filtration: DTMFiltration
     ahead: BoundsAhead
@@ -256,13 +271,13 @@ class _Candidate:
 
     @property
     def visible(self) -> float:
-        """What sampling and the grid leave of the persistence."""
+        """Persistence minus the losses by sampling and by the grid."""
         return self.persistence - self.sampling_error - 2 * self.ahead.grid_error
 
 
 @dataclass(frozen=True)
 class _Search:
-    """What all candidates of a plan share, and the search for the best of them."""
+    """Common settings of all candidates of a plan, and the search for the best candidate."""
 
     n_points: int
     bounds: tuple[FloatArray, FloatArray]
@@ -273,7 +288,7 @@ class _Search:
     n_features: int | Sequence[int]
 
     def loops(self, radius, share, spread, masses) -> Iterator[_Candidate]:
-        """A candidate for each mass at which the model has a loop."""
+        """Yield a candidate for each mass at which the model has a loop."""
         for m in masses:
             neighbour_count(m, self.n_points)
         for cap in [_DEFAULT_CAP, float(radius)] if self.max_distance is None else [None]:
@@ -286,9 +301,9 @@ class _Search:
                     yield self.candidate(m, death - birth, lost, cap)
 
     def candidate(self, m, persistence, sampling_error=0.0, cap=_DEFAULT_CAP) -> _Candidate:
-        """The filtration of a mass, with a grid that is fine enough for the persistence.
+        """Return the filtration of a mass, with a grid that is fine enough for the persistence.
 
-        Under a cap that is tried, if the caller states none.
+        ``cap`` is used if the caller has not given one.
         """
         low, high = self.bounds
         resolution = resolution_for(_GRID_LOSS * persistence / 2, high - low)
@@ -317,8 +332,9 @@ class _Search:
         return replace(ahead, upper=min(ahead.upper, stated), smaller_caps=())
 
     def best(self, candidates) -> ReleasePlan:
-        """The plan of the candidate that is shown at the least epsilon."""
-        # Noise is proportional to the sensitivity: in this order the first is nearly always best.
+        """Return the plan of the candidate that is visible at the smallest epsilon."""
+        # The noise is proportional to the sensitivity. In this order, the first candidate is nearly
+        # always the best.
         candidates = sorted(candidates, key=lambda c: c.visible / c.ahead.sensitivity, reverse=True)
         chosen, least = self._least(candidates)
         if chosen is None:
@@ -331,11 +347,11 @@ class _Search:
         return plan
 
     def _least(self, candidates):
-        """The candidate that is shown at the least epsilon, and that epsilon; None if none is."""
+        """Return the candidate that is visible at the smallest epsilon, if any, and the epsilon."""
         chosen, least = None, math.inf
         for number, candidate in enumerate(candidates, 1):
             _LOG.info("candidate %d of %d", number, len(candidates))
-            # No error bound is below the sensitivity.
+            # An error bound is never below the sensitivity.
             if candidate.visible <= 2 * candidate.ahead.sensitivity:
                 continue
             detection = self._detection(candidate)
@@ -343,7 +359,7 @@ class _Search:
             def shows(epsilon, detection=detection, visible=candidate.visible):
                 return detection.shows(visible, rounded_up(epsilon))
 
-            # The bisection is worth its time for candidates that beat the best one so far.
+            # Bisection is slow, and only used for candidates that are better than the best so far.
             if chosen is None or shows(least * (1 - PART)):
                 epsilon = least_epsilon(shows, candidate.ahead.sensitivity, candidate.ahead.upper)
                 if epsilon < least:
@@ -383,25 +399,26 @@ class _Search:
 
 
 def _hopeless(candidates):
-    """Why no epsilon shows the feature."""
+    """Return a message that explains why no epsilon shows the feature."""
     if not candidates:
-        return "No epsilon shows this loop: none of the masses m sees a hole in it. Lower m."
+        return "No epsilon shows this loop, because it has no hole at any of the masses m. Lower m."
     best = candidates[0]
     return (
-        f"No epsilon shows this feature. With m={best.filtration.m:g} it persists for "
-        f"{best.persistence:.3g}, of which the grid may take {2 * best.ahead.grid_error:.2g} and "
-        f"sampling {best.sampling_error:.2g}, and one point moves it by "
-        f"{best.ahead.sensitivity:.2g}. It takes more points, or a smaller box."
+        f"No epsilon shows this feature. With m={best.filtration.m:g}, it persists for "
+        f"{best.persistence:.3g}. The grid may hide up to {2 * best.ahead.grid_error:.2g} of this "
+        f"and sampling up to {best.sampling_error:.2g}, and one point changes it by "
+        f"{best.ahead.sensitivity:.2g}. Use more points or a smaller box."
     )
 
 
 class LoopModel:
-    """The distance-to-measure of points at uniform angles of a circle, made of public numbers.
+    """The distance-to-measure of points at uniform angles of a circle, from public numbers.
 
-    Off the circle they lie by a Gaussian of deviation ``spread``. On the loop lies the ``share`` of
-    all points; the others are taken to be nowhere near. Longer distances than ``cap`` count as the
-    cap. By symmetry the function depends on the distance from the centre alone: the loop is born at
-    the least value along a radius, and dies at the largest one further inside.
+    The distances of the points from the circle are Gaussian with standard deviation ``spread``. A
+    ``share`` of all points is on the loop, and the others are assumed to be far away. Longer
+    distances than ``cap`` count as the cap. By symmetry, the function depends only on the distance
+    from the centre. The loop is born at the smallest value along a radius, and dies at the largest
+    value further inside.
     """
 
     def __init__(self, radius, share, spread, cap):
@@ -415,21 +432,21 @@ class LoopModel:
         self._sums = np.cumsum(self._distances, axis=1)
 
     def exists(self, m):
-        """Whether the loop alone has a mass."""
+        """Whether the loop contains more than a given mass."""
         return m < self.share
 
     def birth_and_death(self, m):
-        """Birth and death of the loop; the same number where there is none."""
+        """Return birth and death of the loop, which are equal if there is no loop."""
         values = self._values(self._count(m))
         birth, death = self._places(values)
         return float(values[birth]), float(values[death])
 
     def sampling_error(self, m, n_points, confidence):
-        """How much shorter the loop of a sample may be, to first order in one over the root of n.
+        """Loss of persistence of the loop in a sample, to first order in ``1 / sqrt(n)``.
 
-        A value at mass m has the influence function ``-(d - D)_+ / m``, D the distance of a point
-        and d that of the last one counted. Loops close where the sample is thinnest: at the worst
-        of about ``share / m`` places that have no points in common.
+        A value at mass m has the influence function ``-(d - D)_+ / m``, where D is the distance of
+        a point and d the distance of the last point that counts. A loop closes where the sample is
+        thinnest: at the worst of about ``share / m`` places that have no points in common.
         """
         quantile = -float(ndtri((1 - confidence) * m / self.share))
         places = self._places(self._values(self._count(m)))
@@ -444,12 +461,12 @@ class LoopModel:
 
     @staticmethod
     def _places(values):
-        """Places of birth and death along the radius."""
+        """Return the indices of birth and death along the radius."""
         birth = int(values.argmin())
         return birth, int(values[: birth + 1].argmax())
 
     def _deviation(self, place, m):
-        """Standard deviation of the influence function."""
+        """Return the standard deviation of the influence function."""
         distances = self._distances[place]
         count = self._count(m)
         gaps = distances[count - 1] - distances[:count]

@@ -1,4 +1,4 @@
-"""How the error of a private release depends on one parameter."""
+"""The error of a private release as a function of one parameter."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -26,17 +26,30 @@ if TYPE_CHECKING:
 class PrivacyUtilityCurve:
     """Errors of replicated releases over a range of one parameter.
 
+    :func:`privacy_utility_curve` makes it.
+
     Attributes
     ----------
     param_name : str
-        The parameter.
+        Name of the parameter.
     param_range : ndarray of shape (n_values,)
-        Its values.
+        Values of the parameter.
     errors : ndarray of shape (n_values, n_replicates, n_clouds, n_dimensions)
         Bottleneck distances to the exact diagrams, in the units of the
-        filtration. Computed with the exact diagrams: *not* private.
+        filtration. They depend on the exact diagrams and are *not* private.
     homology_dimensions : tuple of int
-        The dimensions.
+        Homology dimensions of the diagrams.
+
+    Examples
+    --------
+    >>> from sklearn_dptda import PrivatePersistence
+    >>> from sklearn_dptda.model_selection import privacy_utility_curve
+    >>> curve = privacy_utility_curve(
+    ...     PrivatePersistence(sensitivity=0.1, upper=1.0), [[0.0, 0.5, 0.25]],
+    ...     param_range=[1.0, 100.0], n_replicates=5, random_state=0
+    ... )
+    >>> curve.mean().shape
+    (2, 2)
     """
 
     param_name: str
@@ -45,11 +58,12 @@ class PrivacyUtilityCurve:
     homology_dimensions: tuple[int, ...]
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
-        """Tidy columns, one row per distance.
+        """Return the errors in long format, with one row for each distance.
 
         Returns
         -------
         dict of str to ndarray
+            Columns by name.
         """
         index = np.indices(self.errors.shape).reshape(4, -1)
         return {
@@ -61,18 +75,19 @@ class PrivacyUtilityCurve:
         }
 
     def to_frame(self) -> "DataFrame":
-        """Tidy table; needs pandas.
+        """Return the errors as a data frame in long format. This requires pandas.
 
         Returns
         -------
         pandas.DataFrame
+            One row for each distance.
         """
         import pandas as pd
 
         return pd.DataFrame(self.to_dict())
 
     def mean(self) -> FloatArray:
-        """Mean error of each parameter value and dimension.
+        """Return the mean error for each parameter value and dimension.
 
         Returns
         -------
@@ -81,7 +96,7 @@ class PrivacyUtilityCurve:
         return self.errors.mean(axis=(1, 2))
 
     def slope(self) -> float:
-        """Slope of the log of the total mean error against the log of the parameter.
+        """Return the slope of the log of the total mean error against the log of the parameter.
 
         Returns
         -------
@@ -102,39 +117,48 @@ def privacy_utility_curve(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> PrivacyUtilityCurve:
-    """Replicate releases over a range of a parameter and measure their errors.
+    """Measure the errors of replicated releases over a range of a parameter.
 
     Parameters
     ----------
     estimator : PrivatePersistence, or Pipeline that ends in one
-        Cloned for every value.
+        The estimator. It is cloned for each value.
     X : list
-        Filtrations, or what the pipeline takes.
+        Filtrations, or the input of the pipeline. Use simulated or public data.
     param_name : str, default="epsilon"
-        A parameter of the estimator; of the last step of a pipeline where it
-        has no double underscore.
-    param_range : array-like of shape (n_values,)
-        Values to try.
+        Name of a parameter of the estimator. For a pipeline, a name without a
+        double underscore refers to the last step.
+    param_range : array-like of shape (n_values,), default=(0.5, 1.0, 2.0, 5.0, 10.0)
+        Values of the parameter.
     n_replicates : int, default=20
-        Releases per value.
+        Number of releases for each value.
     random_state : int, RandomState instance, Generator or None, default=None
-        Seeds are drawn before any work starts: results do not depend on
-        ``n_jobs``.
+        Source of one seed for each release. The seeds are drawn before any release,
+        so that results do not depend on ``n_jobs``. None uses the operating
+        system's entropy.
     n_jobs : int, default=None
-        Number of workers; any joblib backend serves.
+        Number of workers. Any joblib backend can be used.
     verbose : int, default=0
-        Progress, as in :class:`joblib.Parallel`.
+        Verbosity of the progress messages of :class:`joblib.Parallel`. 0 prints
+        nothing.
 
     Returns
     -------
     PrivacyUtilityCurve
+        Errors of all releases.
+
+    Raises
+    ------
+    ValueError
+        If ``param_range`` is empty, or if the estimator does not end in a
+        :class:`PrivatePersistence`.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    None: errors are measured against the exact diagrams. Use
-    simulated or public data that resemble yours.
+    The result is *not* private, because errors are measured against the exact
+    diagrams. Use simulated or public data that are similar to yours.
 
     Examples
     --------
@@ -166,7 +190,7 @@ def privacy_utility_curve(
 
 
 def _prepare(estimator, X, name, value):
-    """Set the parameter; compute the filtrations and the exact diagrams once."""
+    """Set the parameter, and compute the filtrations and the exact diagrams once."""
     estimator = clone(estimator)
     is_pipeline = isinstance(estimator, Pipeline)
     last = estimator[-1] if is_pipeline else estimator
@@ -180,7 +204,7 @@ def _prepare(estimator, X, name, value):
 
 
 def _errors(prepared, which, seed):
-    """Bottleneck distances of one release, of shape (n_clouds, n_dimensions)."""
+    """Return the bottleneck distances of one release, of shape (n_clouds, n_dimensions)."""
     last, filtrations, sibling, exact = prepared[which]
     private = release(seeded_clone(last, seed), filtrations)
     if sibling.single_:

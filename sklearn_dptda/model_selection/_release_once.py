@@ -1,4 +1,4 @@
-"""One release in a task that an engine may run more than once."""
+"""One release in a task that a computing engine may run more than once."""
 
 from typing import Any
 
@@ -16,65 +16,75 @@ from sklearn_dptda.utils._frames import frame_library, parts_elsewhere
 
 _PLAIN_TYPES = {bool, bytes, complex, float, int, str, type(None)}
 _ELSEWHERE_MESSAGE = (
-    "X must be in memory, since coins are a function of its records: read the part of a task "
-    "inside of the task, and pass that."
+    "X must be in memory, because the random numbers are a function of its records. Read the data "
+    "of a task inside of the task, and pass them."
 )
 
 
 def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
-    """Release in a task of your own that may run again: paid once, drawn once.
+    """Make one release in a task that may run again, paid once and drawn once.
+
+    Use it in tasks of your own on a cluster, where a task runs again if its
+    worker has died.
 
     Parameters
     ----------
     estimator : estimator
-        Private, or a pipeline. It is cloned. Give it an accountant that workers
-        can reach, such as one in a database server.
+        A private estimator, or a pipeline. It is cloned. Its accountant must be
+        accessible to the workers, for example in a database server.
     X : array-like, DataFrame, or list of them
-        Its input, in memory: read the part of a task inside of the task. It
-        must pickle, and is read twice.
+        Input of the estimator, in memory. Read the data of a task inside of the
+        task. ``X`` must be picklable and is read twice.
     key : ReleaseKey
-        Made before the task is sent, one for each task. A key is good for one
-        release: of these records, by these parameters and this code.
+        Key of the task. Create one key for each task before you send the task. A
+        key is valid for one release, of these records with these parameters and
+        this code.
 
     Returns
     -------
     object
-        What ``fit_transform`` returns; of estimators that release in ``fit``,
-        what they have learnt, by name.
+        Result of ``fit_transform``. For estimators that release in ``fit``, a
+        dictionary of the fitted attributes.
 
     Raises
     ------
     ValueError
-        If ``key`` is none; if X describes records that are elsewhere, such as a
-        Dask collection or a function: what the description means could change
-        between two runs; if a private step has no accountant, which alone can
-        refuse a key that is used twice; or if another step draws at random
-        without a ``random_state``. Nothing is spent.
+        If ``key`` is not a :class:`ReleaseKey`; if the records of X are not in
+        memory, as for a Dask collection or a function, because they could change
+        between two runs; if a private step has no accountant, because only an
+        accountant can refuse a key that is used twice; or if another step is
+        random and has no ``random_state``. Nothing is spent.
     PrivacyLedgerError
         If the key has paid for a release of other records, other parameters or
         other code. Nothing is spent and nothing is released.
+
+    See Also
+    --------
+    release_replicates : Make many releases, also under a key.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    That of the estimator. All coins are a function of the key and of a digest
-    of the records, the parameters and the code of all steps; the name of the
-    payment is a function of the key alone, and the ledger keeps the digest
-    beside it. The same task, run again, pays nothing and repeats its draw.
-    Anything else under the same key is refused: equal releases of two data
-    sets under one key would tell that the data sets are equal. The law of the
-    result is that of one release, since it does not depend on how often the
-    task has died; with fresh coins in each run it would be the law given that
-    the run survived, which can lose twice as much. The proof is in the guide to
-    guarantees.
+    The guarantee is that of the estimator. All random numbers are a function of
+    the key and of a digest of the records, the parameters and the code of all
+    steps. The name of the payment is a function of the key alone, and the ledger
+    stores the digest beside it. If the same task runs again, it pays nothing and
+    repeats its draw. Anything else under the same key is refused, because equal
+    releases of two data sets under one key would reveal that the data sets are
+    equal.
 
-    The digest holds fitted state, the versions of installed packages, the
-    sources of this one, and of your own functions and classes their code and
-    the global variables that they read. It cannot see what your code reads from
-    elsewhere, such as files or the clock: all steps must be functions of their
-    input. Steps that draw in threads of their own, which have no key, pay in
-    each run.
+    The distribution of the result is that of one release, because it does not
+    depend on how often the task has died. With fresh random numbers in each run,
+    it would be the distribution given that the run survived, whose privacy loss
+    can be twice as large. The proof is in the guide to guarantees.
+
+    The digest covers the fitted state, the versions of installed packages, the
+    source code of this package, and the code of your own functions and classes
+    with the global variables that they read. It cannot cover other input of your
+    code, such as files or the clock, so that all steps must be functions of their
+    input. Steps that draw in threads of their own, which have no key, pay in each
+    run.
 
     Examples
     --------
@@ -99,9 +109,9 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
 def bound_to(
     key: ReleaseKey, estimator: BaseEstimator, X: Any
 ) -> tuple[BaseEstimator, Any, ReleaseKey]:
-    """A clone, records in memory, and the key that both decide about with the code they run."""
+    """Return a clone, the records in memory, and a key for both and for the code that they run."""
     if not isinstance(key, ReleaseKey):
-        raise ValueError(f"key must be a ReleaseKey; got one of type {type(key).__name__}.")
+        raise ValueError(f"key must be a ReleaseKey; got a {type(key).__name__}.")
     X = _in_memory(X)
     copy = clone(estimator)
     _refuse_unrepeatable(copy)
@@ -109,7 +119,7 @@ def bound_to(
 
 
 def _in_memory(X):
-    """A copy of records, which is digested and released: what reads them is read once."""
+    """Return a copy of the records, so that digest and release use the same values."""
     if type(X) in _PLAIN_TYPES or isinstance(X, np.generic):
         return X
     if isinstance(X, list | tuple):
@@ -123,7 +133,7 @@ def _in_memory(X):
             raise ValueError(_ELSEWHERE_MESSAGE)
         return X.copy() if hasattr(X, "copy") else X
     if hasattr(X, "__array__"):
-        # An array that is mapped into memory from a file can change with the file.
+        # Copy the array: one that is mapped into memory from a file can change with the file.
         X = np.array(X)
         if X.dtype == object:
             _check_items(X.ravel())
@@ -135,22 +145,22 @@ def _in_memory(X):
 
 
 def _check_items(items):
-    """Refuse objects that turn into numbers, which may read them from elsewhere."""
+    """Refuse objects that convert themselves to numbers, because they may read them elsewhere."""
     if not all(type(item) in _PLAIN_TYPES or isinstance(item, np.generic) for item in items):
         raise ValueError(_ELSEWHERE_MESSAGE)
 
 
 def _refuse_unrepeatable(estimator):
-    """Refuse what would not repeat its draw, and what nobody would refuse to use a key again."""
+    """Refuse random steps without a seed, and private steps without an accountant."""
     for step in (estimator, *estimator.get_params(deep=True).values()):
         if isinstance(step, PrivateEstimatorMixin):
             if step._payer() is None:
                 raise ValueError(
-                    f"{type(step).__name__} has no accountant: release_once needs one, whose "
-                    "ledger remembers what a key has been used for."
+                    f"{type(step).__name__} has no accountant. A release under a key requires "
+                    "an accountant, whose ledger records how a key was used."
                 )
         elif isinstance(step, BaseEstimator) and getattr(step, "random_state", 0) is None:
             raise ValueError(
-                f"{type(step).__name__} has random_state=None, and would make another release "
-                "each time its task runs: give it a number."
+                f"{type(step).__name__} has random_state=None, and its result would differ each "
+                "time its task runs. Set random_state to an integer."
             )

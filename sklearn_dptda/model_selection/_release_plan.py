@@ -1,4 +1,4 @@
-"""What a private diagram will show, and at what price: a plan made of public numbers.
+"""Plans of private diagrams: their accuracy and privacy loss, from public numbers.
 
 Proof: doc/theory/error_bounds.md, "Planning".
 """
@@ -16,14 +16,14 @@ from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.persistence import bottleneck_error_bound, noise_floor
 from sklearn_dptda.persistence._cubical import check_dimensions
 
-# Names of features, by dimension.
+# Names of features by homology dimension.
 _FEATURES = {0: "component", 1: "loop", 2: "void"}
-# A curve has so many values from one epsilon to ten times that.
+# Number of values of a curve in each factor of ten of epsilon.
 _EPSILONS_PER_DECADE = 8
 
 
 class Detection:
-    """When a feature of a private diagram is flagged: error bounds and noise floors by epsilon."""
+    """Error bounds and noise floors of a private diagram, which decide what is flagged."""
 
     def __init__(self, private, ahead, *, homology_dimension, confidence, n_features):
         self._private = private
@@ -38,11 +38,11 @@ class Detection:
         }
 
     def private_at(self, epsilon):
-        """The estimator, with this epsilon."""
+        """Return the estimator with this epsilon."""
         return clone(self._private).set_params(epsilon=epsilon)
 
     def at(self, epsilon):
-        """Error bound, and noise floor of the dimension of the feature."""
+        """Return the error bound, and the noise floor of the dimension of the feature."""
         private = self.private_at(epsilon)
         floors = noise_floor(private, *self._public, **self._options)
         return self._error(private), floors[self._place]
@@ -50,7 +50,7 @@ class Detection:
     def shows(self, persistence, epsilon):
         """Whether a feature of this persistence is flagged."""
         error = self._error(self.private_at(epsilon))
-        # Beyond these limits the error decides alone, and the floor need not be computed.
+        # Outside of these limits, the error alone decides, and the floor is not computed.
         if not 2 * error < persistence < 4 * error:
             return 2 * error < persistence
         return bool(persistence >= threshold(*self.at(epsilon)))
@@ -61,16 +61,28 @@ class Detection:
 
 @dataclass(frozen=True, eq=False)
 class PlanCurve:
-    """What diagrams show over a range of epsilon.
+    """Accuracy of private diagrams over a range of epsilon.
+
+    :meth:`ReleasePlan.curve` makes it.
 
     Attributes
     ----------
     epsilons : ndarray of shape (n_values,)
+        Privacy losses.
     error_bounds : ndarray of shape (n_values,)
-        By how much points move at most, with the confidence of the plan, in
-        the units of the filtration; ``inf`` where nothing can be said.
+        Largest distance that points of the diagram move, in the units of the
+        filtration. The bounds hold with the confidence of the plan. ``inf``
+        means that there is no bound.
     thresholds : ndarray of shape (n_values,)
-        Persistence from which on a feature of the exact diagram is flagged.
+        Smallest persistence, in the exact diagram, of a feature that is flagged.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.model_selection import plan_release
+    >>> plan = plan_release(4000, bounds=(-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.3)
+    >>> curve = plan.curve([0.5, 1.0, 2.0])
+    >>> bool(curve.thresholds[0] > curve.thresholds[2])
+    True
     """
 
     epsilons: FloatArray
@@ -80,45 +92,58 @@ class PlanCurve:
 
 @dataclass(frozen=True, eq=False)
 class ReleasePlan:
-    """Parameters of a release that shows a feature; made by :func:`plan_release`.
+    """Parameters of a release that shows a feature, made by :func:`plan_release`.
 
-    Prints as two sentences. All lengths are in the units of the points.
+    A plan prints as a short text. All lengths are in the units of the points.
 
     Attributes
     ----------
     n_points : int
-        Size of the cloud.
+        Number of points of the cloud.
     epsilon : float
-        Privacy loss at which the feature is flagged, rounded up to three
+        Smallest privacy loss at which the feature is flagged, rounded up to three
         digits.
     m : float
         Mass of the distance-to-measure.
     max_distance : float or "private"
-        Its cap: the radius of a loop, where that is better than the default.
+        Cap of the distance-to-measure. It is the radius of a loop if that is
+        better than the default.
     resolution : int
-        Grid nodes along each axis.
+        Number of grid nodes along each axis.
     error_bound : float
-        By how much points move at most, with probability ``confidence``; what
-        :attr:`PrivatePersistence.error_bound_` will say, if that is 0.95.
+        Largest distance that points of the diagram move, with probability
+        ``confidence``. If ``confidence`` is 0.95, the release will have this
+        value as :attr:`PrivatePersistence.error_bound_`.
     noise_floor : float
-        Persistence that noise stays below in the dimension of the feature if
-        there is nothing, with the same probability.
+        If there is no feature in the dimension of the feature, all points of noise
+        are shorter than this, with the same probability.
     persistence : float
-        Of the feature, as stated or by the model.
+        Persistence of the feature, as given or according to the model.
     sampling_error : float
-        How much shorter a loop of so many points may be than in the model.
+        Largest loss of persistence of a loop in a random sample of ``n_points``
+        points, compared with the model.
     grid_error : float
-        Distance of a place of the box from the nearest node, at most: births
-        and deaths on the grid are off by no more.
-    sensitivity, upper : float
-        Of the filtration: change by one replaced point, bound of the values.
+        Largest distance of a point of the box from the nearest node. Births and
+        deaths on the grid are off by at most this number.
+    sensitivity : float
+        Largest change of the filtration by one replaced point.
+    upper : float
+        Upper bound of the values of the filtration.
     homology_dimension : int
-        Of the feature.
+        Homology dimension of the feature.
     confidence : float
-        Probability.
+        Probability with which the bounds hold.
     epsilon_without_cap : float or None
-        What the feature would take under the default cap, where the plan has
-        another; ``inf`` if no epsilon shows it.
+        Smallest epsilon that shows the feature under the default cap, if the plan
+        has another cap. ``inf`` if no epsilon shows it.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.model_selection import plan_release
+    >>> plan = plan_release(4000, bounds=(-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.3)
+    >>> plan.epsilon
+    0.585
+    >>> pipeline = plan.make_pipeline()
     """
 
     n_points: int
@@ -141,26 +166,28 @@ class ReleasePlan:
 
     @property
     def visible_persistence(self) -> float:
-        """What sampling and the grid leave of the persistence."""
+        """Persistence minus the losses by sampling and by the grid."""
         return self.persistence - self.sampling_error - 2 * self.grid_error
 
     def make_pipeline(self) -> Pipeline:
-        """Make the pipeline that releases by this plan.
+        """Make the pipeline for this plan.
 
         Returns
         -------
         Pipeline
-            Of new estimators, not fitted. Set an accountant before you fit it.
+            An unfitted pipeline of new estimators. Set an accountant before you
+            fit it.
         """
         return make_pipeline(clone(self._filtration), self._detection.private_at(self.epsilon))
 
     def curve(self, epsilons: ArrayLike | None = None) -> PlanCurve:
-        """Error bounds and thresholds over a range of epsilon.
+        """Compute error bounds and thresholds over a range of epsilon.
 
         Parameters
         ----------
         epsilons : array-like of shape (n_values,), default=None
-            None: from a tenth to ten times the epsilon of the plan.
+            Privacy losses. None uses values from one tenth of the epsilon of the
+            plan to ten times that epsilon.
 
         Returns
         -------
@@ -176,35 +203,36 @@ class ReleasePlan:
 
     def __str__(self):
         name = _FEATURES.get(self.homology_dimension, f"class of H{self.homology_dimension}")
-        lost = f"of which the grid may take {2 * self.grid_error:.2g}"
+        lost = f"of which the grid may hide up to {2 * self.grid_error:.2g}"
         if self.sampling_error:
-            lost += f" and sampling {self.sampling_error:.2g}"
+            lost += f" and sampling up to {self.sampling_error:.2g}"
         cap, without = "", ""
         if not isinstance(self.max_distance, str):
             cap = f", max_distance={self.max_distance:g}"
         if self.epsilon_without_cap is not None:
             dearer = self.epsilon_without_cap
-            takes = "no epsilon shows it" if math.isinf(dearer) else f"that takes {dearer:.3g}"
-            without = f" Under the default cap of distances {takes}."
+            takes = "no epsilon shows it" if math.isinf(dearer) else f"this takes {dearer:.3g}"
+            without = f" Under the default cap of distances, {takes}."
         return (
             f"epsilon={self.epsilon:g} with m={self.m:g}{cap} and {self.resolution} grid nodes "
             f"per axis shows a {name} of {self.n_points} points that persists for "
-            f"{self.persistence:.3g}, {lost}. With a probability of {100 * self.confidence:g} % "
-            f"the noise moves points by at most {self.error_bound:.3g}, and shows no {name} that "
-            f"persists for more than {self.noise_floor:.3g} where there is none.{without}"
+            f"{self.persistence:.3g}, {lost}. With a probability of {100 * self.confidence:g} %, "
+            f"the noise moves points by at most {self.error_bound:.3g}. With the same "
+            f"probability, if there is no {name}, the noise shows none that persists for more than "
+            f"{self.noise_floor:.3g}.{without}"
         )
 
 
 def threshold(error, floor):
-    """Persistence from which on a feature is flagged, whatever the noise does within its bound.
+    """Smallest persistence of a feature that is flagged for any noise within its bound.
 
-    It loses at most twice the error. What is left is flagged above twice the error, or, as the
-    longest of its dimension, above the floor.
+    The feature loses at most twice the error. The remaining persistence is flagged if it is above
+    twice the error or, for the longest feature of its dimension, above the floor.
     """
     return 2 * error + np.minimum(2 * error, floor)
 
 
 def rounded_up(epsilon):
-    """To three digits, so that what is printed is what is used."""
+    """Round epsilon up to three digits, so that the printed value is the exact one."""
     digits = 2 - math.floor(math.log10(epsilon))
     return round(math.ceil(epsilon * 10.0**digits) / 10.0**digits, max(digits, 0))

@@ -1,7 +1,7 @@
-"""Many independent releases, in parallel, reproducible whatever the number of workers.
+"""Many independent releases in parallel, with results that do not depend on the number of workers.
 
-They are paid for ahead, all at once, where the first one is drawn; the others take their shares
-wherever they are drawn later.
+All releases are paid for together when the first one is drawn in the calling process. Each of the
+other releases then takes its share of this payment, in the process where it is drawn.
 
 Proof: doc/theory/kept_releases.md, "One payment, one release".
 """
@@ -33,9 +33,9 @@ from sklearn_dptda.utils._tasks import Failed, first_error, outcomes, tasks_may_
 
 
 class _Kept(BaseException):
-    """What is common to errors that hold the releases that were finished."""
+    """Base of errors that hold the finished releases."""
 
-    # What became of the other releases, in words.
+    # What happened to the other releases, in words.
     _happened: str
 
     def __init__(self, releases: list[Any]) -> None:
@@ -46,36 +46,58 @@ class _Kept(BaseException):
         missing = sum(entry is None for entry in self.releases)
         return (
             f"{missing} of {len(self.releases)} releases {self._happened}. The others are in the "
-            "attribute 'releases' of this error. If you call release_replicates again with the "
-            "same key, it continues with the missing ones, as far as the budget covers them."
+            "attribute 'releases' of this error. If you have passed a key, call release_replicates "
+            "again with the same key: it continues as far as the budget allows."
         )
 
 
 class IncompleteReleases(_Kept, RuntimeError):
-    """Some of many releases failed; those that were finished are kept.
+    """Error: some of many releases failed. The finished releases are kept.
 
-    Everything stays paid for. What failed is the cause of this error.
+    All releases stay paid for. The first failure is the ``__cause__`` of this
+    error.
 
     Attributes
     ----------
     releases : list
-        One entry per replicate; None where it failed.
+        One entry for each replicate, None if it failed.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.model_selection import IncompleteReleases
+    >>> try:
+    ...     raise IncompleteReleases(["a diagram", None])  # as release_replicates does
+    ... except IncompleteReleases as error:
+    ...     finished = [release for release in error.releases if release is not None]
+    >>> finished
+    ['a diagram']
     """
 
     _happened = "failed"
 
 
 class InterruptedReleases(_Kept, KeyboardInterrupt):
-    """Ctrl-C came before all releases were finished; those that were are kept.
+    """Error: Ctrl-C came before all releases were finished. The finished releases are kept.
 
-    Everything stays paid for. It is a :class:`KeyboardInterrupt`, and no
-    :class:`Exception`, so that code which goes on after errors still stops.
-    At a prompt, ``sys.last_value.releases`` has the releases afterwards.
+    All releases stay paid for. The error is a :class:`KeyboardInterrupt` and not
+    an :class:`Exception`, so that code which continues after errors still stops.
+    At a Python prompt, ``sys.last_value.releases`` holds the finished releases
+    afterwards.
 
     Attributes
     ----------
     releases : list
-        One entry per replicate; None where it was not finished.
+        One entry for each replicate, None if it was not finished.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.model_selection import InterruptedReleases
+    >>> try:
+    ...     raise InterruptedReleases(["a diagram", None])  # as release_replicates does
+    ... except InterruptedReleases as error:
+    ...     finished = [release for release in error.releases if release is not None]
+    >>> finished
+    ['a diagram']
     """
 
     _happened = "were not finished"
@@ -91,77 +113,86 @@ def release_replicates(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> list[Any]:
-    """Release the same data many times, independently.
+    """Make many independent releases of the same data.
 
     Parameters
     ----------
     estimator : transformer
         For example a :class:`PrivatePersistence`, or a pipeline that ends in
-        one. It is cloned, never fitted itself.
+        one. It is cloned and stays unfitted.
     X : list
-        Its input; on a cluster it is shipped to each worker once.
+        Input of the estimator. On a cluster, it is sent to each worker once.
     n_replicates : int, default=100
-        Number of releases.
+        Number of releases. The total privacy loss is proportional to it.
     key : ReleaseKey, default=None
-        Makes this a call that can be made again, after a crash or on another
-        day: what its ledger has stored is returned, what was paid for and not
-        stored is drawn again with the same coins, and the rest is paid for and
-        drawn. :meth:`ReleaseKey.open` keeps one in a file. Without a key a call
-        is new each time.
+        Key that allows you to repeat the call, after a crash or on another day.
+        Releases that the ledger has stored are returned. Releases that were paid
+        for but not stored are drawn again, with the same random numbers. The
+        remaining releases are paid for and drawn. :meth:`ReleaseKey.open` keeps a
+        key in a file. Without a key, each call makes new releases.
     random_state : int, RandomState instance, Generator or None, default=None
-        One seed per replicate is drawn before any work starts, so results do
-        not depend on ``n_jobs``. None: operating system's entropy.
+        Source of one seed for each replicate. The seeds are drawn before any
+        release, so that results do not depend on ``n_jobs``. None uses the
+        operating system's entropy. A seed is for tests and study only.
     n_jobs : int, default=None
-        Number of workers; any joblib backend serves. Ray runs as many tasks at
-        once as it has processors.
+        Number of workers. Any joblib backend can be used. Ray ignores the number
+        and runs as many tasks at a time as it has processors.
     verbose : int, default=0
-        Progress, as in :class:`joblib.Parallel`.
+        Verbosity of the progress messages of :class:`joblib.Parallel`. 0 prints
+        nothing.
 
     Returns
     -------
     list
-        What ``fit_transform`` returned, one entry per replicate.
+        One entry for each replicate: the result of ``fit_transform`` or, for
+        estimators that release in ``fit``, a dictionary of the fitted attributes.
 
     Raises
     ------
     ValueError
-        If there is a ``key``, and X is not in memory, a private step has no
-        accountant, or another step draws at random without a ``random_state``.
+        If ``key`` is given and X is not in memory, a private step has no
+        accountant, or another step is random and has no ``random_state``.
     PrivacyLedgerError
         If the key has paid for releases of other records, parameters or code.
     IncompleteReleases
-        If some replicates failed, or if the budget covers more replicates under
-        a ``key`` than were paid for and fewer than were asked for; it holds the
-        others.
+        If some replicates failed. Also if, under a ``key``, some replicates were
+        stored by an earlier call, and the budget does not cover the others. The
+        error holds the finished releases.
     InterruptedReleases
-        If Ctrl-C came before all were finished; it holds those that were, and
-        where none was, the error is a plain :class:`KeyboardInterrupt`.
+        If Ctrl-C came before all replicates were finished. The error holds the
+        finished releases. If none was finished, the error is a plain
+        :class:`KeyboardInterrupt`.
     PrivacyBudgetExceeded
-        If the budget does not cover all replicates. Nothing is spent where
-        they are paid for ahead, see below, whoever else spends meanwhile.
+        If the budget does not cover all replicates. Nothing is spent if the
+        replicates are paid for together (see the notes), even if other programs
+        spend from the ledger at the same time.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    Losses add up: ``n_replicates`` releases of a sensitive cloud
-    cost ``n_replicates * epsilon``. Meant for simulated or public data.
+    Losses add up: ``n_replicates`` releases of a sensitive cloud cost
+    ``n_replicates * epsilon``. The function is meant for simulated or public
+    data.
 
-    Accountants are charged here, not in workers: the first replicate is made
-    here, and when it is about to pay, all replicates are paid for in one transaction.
-    The others are sent to the workers. A task runs again whose worker has died, on
-    the cores of this machine as on Dask and Ray; it pays nothing and repeats
-    its draw: its coins come from a :class:`~sklearn_dptda.privacy.ReleaseKey`.
-    Where it cannot be planned what a replicate will cost, or ``n_jobs=1`` leaves
-    processes to loops inside, such as those of a search, replicates pay in their tasks,
-    under keys where tasks run again, and so once each as well. If somebody
-    else uses up the budget meanwhile, those that were paid for are kept in
+    The accountants are charged in the calling process and not in the workers. The
+    first replicate is made in the calling process. When it is about to pay, all
+    replicates are paid for in one transaction, and the others are sent to the
+    workers. If a worker dies, its task runs again, on the cores of this machine
+    and on Dask and Ray. The task then pays nothing and repeats its draw, because
+    its random numbers come from a :class:`~sklearn_dptda.privacy.ReleaseKey`.
+
+    In two cases, the replicates pay in their own tasks: if the cost of a replicate
+    cannot be planned, and if ``n_jobs=1`` leaves the processes to inner loops, such
+    as those of a search. They use keys if tasks can run again, so that each
+    replicate is still paid for once. If another program uses up the budget in the
+    meantime, the replicates that were paid for are in
     :class:`IncompleteReleases`.
 
-    Where the estimator ends in a private step, a ledger with a ``path`` stores
-    replicates as they are finished, so that a crash loses none of them:
-    :meth:`PrivacyAccountant.releases` lists them. Under a ``key`` those of
-    other estimators are drawn again with the same coins.
+    If the estimator ends in a private step, a ledger with a ``path`` stores each
+    replicate when it is finished, so that a crash loses none of them.
+    :meth:`PrivacyAccountant.releases` lists them. For other estimators, a repeated
+    call with a ``key`` draws the replicates again with the same random numbers.
 
     Examples
     --------
@@ -189,7 +220,7 @@ def release_replicates(
     releases: list[Any] = [None] * n_replicates
     if key is not None and shelf.has_paid(tasks[0]):
         try:
-            # Refused where other records, parameters or code were paid for.
+            # This raises an error if other records, parameters or code were paid for.
             plan._pay_for(task.attempt() for task in tasks)
         except PrivacyBudgetExceeded as refusal:
             kept = [shelf.stored(task) for task in tasks]
@@ -232,9 +263,9 @@ def release_replicates(
 
 @dataclass(frozen=True)
 class _Task:
-    """One of many releases: its seed, and the key and digest that its payments have.
+    """One of many releases: its seed, and the key and digest of its payments.
 
-    Where the task may run again, its coins come from the key as well.
+    If the task may run again, its random numbers come from the key as well.
     """
 
     seed: int | None
@@ -244,24 +275,24 @@ class _Task:
 
     @classmethod
     def of(cls, number, seed, key, bound, repeats):
-        """The task of that number; with a key of its own, if there is none for all of them."""
+        """Return the task with this number. It gets a new key if there is no common key."""
         own = ReleaseKey() if key is None else key.child(number)
         return cls(seed, own, None if bound is None else bound.child((number, seed)), repeats)
 
     def attempt(self):
-        """Turns of its payments."""
+        """Return the turns of the payments of this task."""
         return Attempt(self.key, self.bound)
 
     def coins(self):
-        """A block in which its releases take their turns, if it may run again."""
+        """Return a block in which the releases use the key, if the task may run again."""
         return under(self.key if self.repeats else None, self.bound)
 
 
 class _Shelf:
-    """Stores replicates that were paid for ahead, beside the last of their payments.
+    """Store replicates that were paid for in advance, beside the last of their payments.
 
-    It stores nothing but private output: results of estimators that end in a private step, whose
-    payment is the last one. What comes after such a step may be given records.
+    Only private output is stored: results of estimators that end in a private step, whose payment
+    is the last one. The output of a step after the private step may contain records.
     """
 
     def __init__(self, estimator, plan):
@@ -287,7 +318,7 @@ class _Shelf:
         return self._plan is not None and self._payer._ledger.is_paid(self._name(task))
 
     def stored(self, task):
-        """What is stored of a task, or None where that is nothing, or cannot be read."""
+        """Return the stored release of a task, or None if there is none or it cannot be read."""
         if self._accountant is None:
             return None
         try:
@@ -304,38 +335,38 @@ class _Shelf:
 
 
 def _plan(estimator, X):
-    """What accountants will pay for one replicate; None where nobody knows, or nobody counts."""
+    """Return the planned loss of one replicate; None if it is unknown or not counted."""
     if _searches_accountants(estimator):
         return None
     try:
         plan = planned_loss(estimator, X)
     except ValueError:
-        # Parameters out of range are refused by the release.
+        # The release itself refuses parameters that are out of range.
         return None
     counted = [r for r in plan.releases if r.accountant or default_accountant()]
     return replace(plan, releases=tuple(counted)) if counted else None
 
 
 def _stays_here(estimator):
-    """Whether nothing inside makes processes of its own, which would share what one has paid."""
+    """Whether no part of the estimator starts processes of its own."""
     return all(value in (None, 1) for value in _named(estimator, "n_jobs").values())
 
 
 def _searches_accountants(estimator):
-    """Whether candidates of a search bring accountants of their own, which nothing can replace."""
+    """Whether the candidates of a search have accountants of their own."""
     values = _named(estimator, "param_grid", "param_distributions").values()
     grids = [g for v in values for g in (v if isinstance(v, list | tuple) else [v])]
     return any(name.split("__")[-1] == "accountant" for grid in grids for name in grid)
 
 
 def _named(estimator, *names):
-    """Parameters of these names, of the estimator and of what it holds."""
+    """Return the parameters with these names, of the estimator and of nested estimators."""
     parameters = estimator.get_params().items()
     return {name: value for name, value in parameters if name.split("__")[-1] in names}
 
 
 def _first(paid, estimator, X, task):
-    """Release here, so that what is refused is refused before all replicates are paid for."""
+    """Release in this process, so that errors are raised before all replicates are paid for."""
     try:
         with task.coins():
             result = _release_from(paid, estimator, X, task.seed)
@@ -348,7 +379,7 @@ def _first(paid, estimator, X, task):
 
 
 def _replicate(estimator, reserved, X, task):
-    """Release once, by a clone with a seed or a key, from what was paid for ahead, if anything."""
+    """Release once, by a clone with a seed or a key, using the advance payment if there is one."""
     paid = None if reserved is None else PaidAhead(reserved)
     with task.coins():
         return _release_from(paid, estimator, X, task.seed)
@@ -358,12 +389,12 @@ def _release_from(paid, estimator, X, seed):
     copy = seeded_clone(estimator, seed)
     if paid is None:
         return release(copy, X)
-    # Where an accountant is missing, the default would serve.
+    # Steps without an accountant use the default accountant.
     accountants = _named(copy, "accountant").items()
     payers = {name: value or default_accountant() for name, value in accountants}
     copy.set_params(**{name: Reservation(p, paid) for name, p in payers.items() if p is not None})
     try:
-        # Whatever would leave this process would pay for itself, so all of it runs here.
+        # A release in another process would pay again, so that everything runs in this process.
         with parallel_config(backend="sequential"):
             return release(copy, X)
     finally:
@@ -371,10 +402,11 @@ def _release_from(paid, estimator, X, seed):
 
 
 class PaidAhead:
-    """Charges that a ledger has counted already, until they are taken or closed.
+    """Charges that were paid in advance, until they are taken or closed.
 
-    Of what covers a release the cheapest is taken. Where ``pay`` is given, nothing is counted yet:
-    it is called once, when the first release has passed all checks and asks for its share.
+    A release takes the cheapest charge that covers it. If ``pay`` is given, the charges are not
+    paid yet: ``pay`` is called once, when the first release has passed all checks and takes its
+    share.
     """
 
     def __init__(self, guarantees, pay=None):
@@ -384,7 +416,7 @@ class PaidAhead:
         self._lock = threading.RLock()
 
     def take(self, asked, adjacency, unit):
-        """Take what was paid for such a release; PrivacyLedgerError if nothing is left for it."""
+        """Take a charge that covers a release; PrivacyLedgerError if there is none."""
         with self._lock:
             covering = [
                 (_costs(paid.charge), place)
@@ -395,7 +427,8 @@ class PaidAhead:
             ]
             if not covering:
                 raise PrivacyLedgerError(
-                    "A release was not among those that were paid for ahead: nothing was released."
+                    "A release was not among those that were paid for in advance: nothing was "
+                    "released."
                 )
             self.settle()
             del self._left[min(covering)[1]]
@@ -406,7 +439,7 @@ class PaidAhead:
         return self._pay_all is None
 
     def settle(self):
-        """Pay, if nobody has asked for a share so far."""
+        """Pay, if it has not happened yet."""
         with self._lock:
             if self._pay_all is not None:
                 self._pay_all()
@@ -414,9 +447,9 @@ class PaidAhead:
 
 
 class Reservation(PrivacyAccountant):
-    """An accountant of which releases of one task take what was paid for ahead, and nothing else.
+    """Accountant for the releases of one task, which take charges that were paid in advance.
 
-    What has left the task, as a pickle or when the task is over, is the accountant itself again.
+    After the task, and in a pickle, it behaves like the original accountant.
     """
 
     def __init__(self, accountant, paid):
@@ -433,14 +466,14 @@ class Reservation(PrivacyAccountant):
         unit="one record",
         **line: Any,
     ) -> None:
-        """Take what was paid for, or, when the task is over, pay."""
+        """Take a charge that was paid in advance or, after the task, pay."""
         if self._paid.is_open:
             self._paid.take(Charge(float(epsilon), float(delta), rho), adjacency, unit)
         else:
             super().spend(epsilon, delta, rho=rho, adjacency=adjacency, unit=unit, **line)
 
     def store(self, key, release):
-        """Store nothing while the task runs: whoever has sent it stores its result."""
+        """Store nothing while the task runs, because the calling process stores its result."""
         if not self._paid.is_open:
             super().store(key, release)
 

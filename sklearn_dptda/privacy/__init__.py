@@ -1,6 +1,6 @@
 """Noise, calibration, guarantees, budgets and audits.
 
-The ground floor: it imports nothing from the rest of the package but types.
+All other packages build on this one. It imports nothing from the rest of the package but types.
 """
 
 from sklearn_dptda.privacy import neighbours

@@ -1,4 +1,4 @@
-"""A handle to a shared privacy budget, and the ``with`` block that makes it the default."""
+"""The privacy accountant: a handle to a shared privacy budget, also usable as a ``with`` block."""
 
 import os
 import threading
@@ -27,54 +27,62 @@ from sklearn_dptda.privacy._release_key import ReleaseKey, Turn
 from sklearn_dptda.privacy._spend_history import SpendHistory
 from sklearn_dptda.privacy._stored_release import PaidRelease, to_bytes
 
-# Characters that a ledger line keeps of a parameter: enough to recognise it, too few for records.
+# A ledger line keeps this many characters of a parameter: enough to recognise the parameter, too
+# few to hold records.
 _LONGEST_PARAMETER = 200
-# Characters of the key of a payment, as ReleaseKey.name has them.
+# Length of the key of a payment, which is that of ReleaseKey.name.
 _KEY_LENGTH = 32
-# Handles of this process by the identities of their ledgers, so that pickles find them again.
+# Handles of this process by the identities of their ledgers. An unpickled accountant finds its
+# handle here.
 _HANDLES: weakref.WeakValueDictionary[str, "PrivacyAccountant"] = weakref.WeakValueDictionary()
 
 
 class PrivacyAccountant:
-    """A budget that every copy shares.
+    """Privacy budget that all copies of an estimator share.
 
-    Pass it to any private estimator as ``accountant=``. It is a handle to one
-    ledger: ``clone``, ``copy``, ``deepcopy``, pickle and the workers of joblib
-    (threads or processes) all spend from the same budget. A release is paid
-    for before it is drawn, and a payment is never undone, whatever fails
-    afterwards.
+    Pass the accountant to private estimators as ``accountant=``. It is a handle
+    to one ledger: ``clone``, ``copy``, ``deepcopy``, pickles and the workers of
+    joblib (threads or processes) all spend from the same budget. The budget is
+    charged before a release is drawn. A payment is never undone, even if the
+    release fails afterwards.
 
     Parameters
     ----------
     epsilon : float
-        Budget; ``inf`` counts without any limit, of delta neither.
+        Largest total privacy loss of all releases under this accountant. ``inf``
+        counts losses without any limit, and does not limit ``delta`` either.
     delta : float, default=0.0
-        Budget of failure probabilities.
+        Largest total failure probability of all releases, in [0, 1).
     path : str or path-like, default=None
-        Where the new ledger shall live; :meth:`open` attaches to one that
-        exists, and only that. None: in the memory of this process and its
-        threads; when it has to cross processes it moves to a temporary SQLite
-        file, which is removed when this process ends. A file name: an SQLite
-        file, durable, shared by the processes of one machine (network file
-        systems do not lock reliably). A SQLAlchemy URL, such as
-        ``"postgresql://user@host/database"``: a database server, for teams and
-        clusters; needs ``pip install 'sklearn-dptda[ledger]'``; pickles of the
-        handle contain the URL, so keep passwords out of it.
+        Place of the new ledger. To attach to an existing ledger, use
+        :meth:`open` instead.
+
+        - None: in the memory of this process and its threads. If another process
+          needs the ledger, it moves to a temporary SQLite file, which is removed
+          when this process ends.
+        - A file name: a persistent SQLite file, shared by the processes of one
+          machine. Network file systems do not lock files reliably.
+        - A SQLAlchemy URL, such as ``"postgresql://user@host/database"``: a
+          database server, for teams and clusters. It needs
+          ``pip install 'sklearn-dptda[ledger]'``. Pickles of the accountant
+          contain the URL, so it must not contain a password.
     composition : {"basic", "zcdp"}, default="basic"
-        ``"basic"``: epsilons add up, deltas add up. ``"zcdp"``: losses are
-        counted in zero-concentrated differential privacy and converted at
-        ``delta``, which must be positive; better for many releases, worse for
-        few. A loss with a delta must state its ``rho`` there.
+        How losses are added. ``"basic"`` adds the epsilons and adds the deltas.
+        ``"zcdp"`` adds the losses in zero-concentrated differential privacy and
+        converts the sum at ``delta``, which must be positive. This is better for
+        many releases and worse for few. Under ``"zcdp"``, a loss with a positive
+        delta must state its ``rho``.
     keep : float, default=64.0
-        Largest release, in MiB, that a ledger with a ``path`` stores beside its
-        payment; 0 stores none.
+        Size in MiB of the largest release that a ledger with a ``path`` stores
+        beside its payment. 0 stores no releases. It has no effect on privacy.
 
     Raises
     ------
     ValueError
-        If a number is out of its range.
+        If a number is out of range.
     PrivacyLedgerError
-        If there is something at ``path`` already, or nothing can be made there.
+        If something exists at ``path`` already, or if no ledger can be created
+        there.
 
     Attributes
     ----------
@@ -83,34 +91,35 @@ class PrivacyAccountant:
 
     See Also
     --------
-    PrivacyGuarantee : What one release promises.
+    PrivacyGuarantee : Guarantee of one release.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    **What is counted.** The losses of all releases under this accountant, for
-    one adjacency and one kind of record: a ledger that has counted replaced
-    records refuses losses for added or removed ones, and one that has counted
-    people refuses losses of rows, points or edges, as those refuse people.
-    Within one ``transform`` of many clouds the
-    loss counts once (parallel composition), which is right where every
-    individual has records in one cloud only; where individuals appear in
-    ``k`` of the clouds, divide epsilon by ``k``. Releases under two
-    accountants do not know of each other.
+    **What is counted.** The accountant adds the losses of all releases, for one
+    adjacency and one kind of privacy unit. A ledger that has counted losses for
+    replaced records refuses losses for added or removed records. A ledger that
+    has counted losses of people refuses losses of rows, points or edges, and the
+    other way round. One ``transform`` of many clouds is counted once (parallel
+    composition). This is correct if each individual has records in only one
+    cloud. If individuals appear in ``k`` of the clouds, divide epsilon by ``k``.
+    Two accountants do not know of each other's releases.
 
-    **What is kept.** Time, cost, class names and public parameters as text;
-    no data and no seeds. A ledger with a ``path`` also keeps the releases
-    themselves, which are public once they are made: what a private estimator
-    has learnt, or what its ``transform`` has returned. A release that was lost
-    in a crash, or by a full disk, is there again with :meth:`release`. Releases
-    with ``epsilon=inf`` are exact results, and are not kept.
+    **What is stored.** The ledger stores the day, the cost, class names and
+    public parameters as text. It stores no data and no seeds. A ledger with a
+    ``path`` also stores the releases themselves, which are private output and
+    therefore public: the fitted attributes of a private estimator, or what its
+    ``transform`` returned. If you lose a release in a crash, or because a disk
+    is full, :meth:`release` returns it. Releases with ``epsilon=inf`` are exact
+    results and are not stored.
 
     **Rounding.** Sums are rounded once, and a budget admits a relative excess
     of 1e-12, so that ten losses of 0.1 fit a budget of 1.
 
-    **Limits.** Whoever may write to the file or the database can falsify it;
-    the guarantees page has a table of what is refused, such as old copies.
+    **Limits.** A user with write access to the file or the database can falsify
+    the ledger. The guarantees page has a table of what is refused, such as old
+    copies.
 
     Examples
     --------
@@ -147,7 +156,7 @@ class PrivacyAccountant:
             )
         check_keep(keep)
         budget = Budget(float(epsilon), float(delta), composition)
-        # A budget that its rule refuses makes no file.
+        # The rule may refuse the budget, in which case no file must be created.
         budget.rule()
         with process_lock:
             ledger = Ledger(MemoryStore() if path is None else make_store(path))
@@ -165,33 +174,41 @@ class PrivacyAccountant:
         moved: bool = False,
         keep: float = 64.0,
     ) -> Self:
-        """Attach to a ledger that exists; none is ever made here.
+        """Attach to an existing ledger.
+
+        This method never creates a ledger.
 
         Parameters
         ----------
         path : str or path-like
-            File name or SQLAlchemy URL.
-        epsilon, delta, composition : default=None
-            What the budget is expected to be. None adopts what it is.
+            File name or SQLAlchemy URL of the ledger.
+        epsilon : float, default=None
+            Expected epsilon of the budget. None accepts the epsilon of the ledger.
+        delta : float, default=None
+            Expected delta of the budget. None accepts the delta of the ledger.
+        composition : {"basic", "zcdp"}, default=None
+            Expected composition. None accepts the composition of the ledger.
         moved : bool, default=False
-            Says that the file at ``path`` has replaced the one that the ledger
-            was made in, on this machine or another one, and that nobody spends
-            from that one any more. A copy is refused otherwise, since each
-            would have the whole budget. What this user saw paid stays paid.
+            True declares that the file at ``path`` has replaced the original file
+            of the ledger, on this machine or another one, and that the original
+            is no longer used. Otherwise a copy is refused, because each copy
+            would have the whole budget. Payments that the current user has seen in
+            the original stay paid.
         keep : float, default=64.0
-            Largest release, in MiB, that is stored beside its payment.
+            Size in MiB of the largest release that is stored beside its payment.
 
         Returns
         -------
         PrivacyAccountant
+            A handle to the ledger.
 
         Raises
         ------
         ValueError
-            If the ledger has another budget than is stated.
+            If the budget of the ledger differs from the expected one.
         PrivacyLedgerError
-            If there is no ledger, such as a file that is missing or empty, or
-            if the file is a copy or a restored backup.
+            If there is no ledger at ``path``, for example because the file is
+            missing or empty, or if the file is a copy or a restored backup.
 
         Examples
         --------
@@ -210,8 +227,9 @@ class PrivacyAccountant:
         if any(s is not None and s != b for s, b in zip(stated, budget, strict=True)):
             raise ValueError(
                 f"The ledger {ledger.store.place} has the budget epsilon={budget.epsilon:g}, "
-                f"delta={budget.delta:g}, composition={budget.composition!r}: leave them out to "
-                "adopt it, or choose another path."
+                f"delta={budget.delta:g}, composition={budget.composition!r}, which differs from "
+                "the arguments. Leave the arguments out to accept this budget, or choose another "
+                "path."
             )
         accountant = object.__new__(cls)
         accountant._set(ledger, budget, os.fsdecode(path), keep)
@@ -226,22 +244,22 @@ class PrivacyAccountant:
 
     @property
     def epsilon(self) -> float:
-        """Budget."""
+        """Largest total privacy loss."""
         return self._budget.epsilon
 
     @property
     def delta(self) -> float:
-        """Budget of failure probabilities."""
+        """Largest total failure probability."""
         return self._budget.delta
 
     @property
     def path(self) -> str | None:
-        """Where the ledger was asked to live."""
+        """Path of the ledger as it was given, or None."""
         return self._path
 
     @property
     def composition(self) -> str:
-        """How losses add up."""
+        """Rule by which losses are added."""
         return self._budget.composition
 
     def spend(
@@ -257,45 +275,60 @@ class PrivacyAccountant:
         parameters: Mapping[str, object] | None = None,
         key: str | None = None,
     ) -> None:
-        """Pay for one release, before it is drawn.
+        """Spend the privacy loss of one release, before you draw it.
+
+        Private estimators call this method themselves. Call it for releases of
+        your own.
 
         Parameters
         ----------
         epsilon : float, PrivacyGuarantee or dp_accounting.DpEvent
-            The loss of the release. Releases of other libraries, such as OpenDP,
-            Tumult Analytics or Opacus, count in this budget as numbers or as
-            events. Of a guarantee, delta, rho, adjacency, unit and what was
-            released are taken as well. The noise multiplier of an event is
-            relative to the sensitivity under ``adjacency``.
+            Privacy loss of the release. Releases of other libraries, such as
+            OpenDP, Tumult Analytics or Opacus, are counted as numbers or as
+            events. A guarantee also provides delta, rho, adjacency, unit and
+            what is released. The noise multiplier of an event is relative to
+            the sensitivity under ``adjacency``.
         delta : float, default=0.0
-            Failure probability. For an event without a pure epsilon, the delta
-            at which its epsilon is computed; such an event needs one above 0.
+            Failure probability of the release. For an event without a pure
+            epsilon, it is the delta at which epsilon is computed, and must be
+            positive.
         rho : float, default=None
-            zCDP parameter of the release, where better than ``epsilon**2 / 2``;
-            it is what counts under ``composition="zcdp"``.
+            Zero-concentrated privacy loss of the release, if it is better than
+            ``epsilon**2 / 2``. Used under ``composition="zcdp"``.
         adjacency : {"replace-one", "add-remove"}, default="replace-one"
-            For which neighbours the loss holds.
+            Neighbours for which the loss holds.
         unit : str, default="one record"
-            What one record is, in the words of a guarantee: ``"one person"``, or
-            ``"all rows of one person"``, counts people.
+            The privacy unit, in the words of a guarantee. ``"one person"`` and
+            ``"all rows of one person"`` count people.
         what : str, default=""
-            What will be released.
+            Description of the release. It is stored in the ledger and must not
+            contain data.
         estimator : str, default=""
-            Who releases it.
+            Name of the estimator or program that makes the release.
         parameters : dict, default=None
-            Public parameters; kept as text. Never data.
+            Public parameters of the release, stored as text. They must not
+            contain data.
         key : str of 32 characters, default=None
-            Whoever pays under the key of an earlier payment, and for the same
-            line, pays nothing. That is right only for the same release, drawn
-            with the same coins, of the same records: see :class:`ReleaseKey`.
+            Name of the payment. A second payment under the same key, with the
+            same content, costs nothing. That is only correct for the same
+            release of the same records, drawn with the same random numbers: see
+            :class:`ReleaseKey`.
 
         Raises
         ------
         PrivacyBudgetExceeded
-            If the loss does not fit. Nothing is spent.
+            If the loss does not fit the budget. Nothing is spent.
         PrivacyLedgerError
-            If the ledger cannot be used, or something else was paid for under
-            the key. Nothing may be released.
+            If the ledger cannot be used, or if something else was paid for under
+            the key. Do not release anything in this case.
+
+        Examples
+        --------
+        >>> from sklearn_dptda.privacy import PrivacyAccountant
+        >>> accountant = PrivacyAccountant(1.0)
+        >>> accountant.spend(0.25, unit="one person", what="a histogram")
+        >>> accountant.remaining().epsilon
+        0.75
         """
         if key is not None:
             _checked_key(key)
@@ -309,7 +342,8 @@ class PrivacyAccountant:
             delta, rho = counted.delta, counted.rho
         if not (isinstance(unit, str) and unit):
             raise ValueError(
-                f"unit must be a text that says what one record is; got {quoted(unit)}."
+                "unit must be a string that names the privacy unit, such as 'one row'; got "
+                f"{quoted(unit)}."
             )
         charge = Charge(float(epsilon), float(delta), None if rho is None else float(rho))
         line = {
@@ -325,21 +359,22 @@ class PrivacyAccountant:
         self._ledger.spend([Payment(charge, line, key)])
 
     def check(self, releases: Iterable[tuple[PrivacyGuarantee, int]]) -> None:
-        """Refuse releases that together would not fit, and spend nothing.
+        """Check whether planned releases fit the budget together. Nothing is spent.
 
-        The answer holds until somebody else spends: it is no reservation.
+        The check does not reserve any budget: it holds until another program
+        spends from the ledger.
 
         Parameters
         ----------
         releases : iterable of (PrivacyGuarantee, int)
-            What each release promises, and how many of them there will be.
+            The guarantee of each kind of release, and the number of such releases.
 
         Raises
         ------
         PrivacyBudgetExceeded
-            If the releases do not fit.
+            If the releases do not fit the budget together.
         ValueError
-            If their losses cannot be added to those of this ledger.
+            If their losses cannot be added to the losses in this ledger.
 
         Examples
         --------
@@ -358,62 +393,65 @@ class PrivacyAccountant:
             self._ledger.check(charges, {guarantee.neighbours for guarantee, _ in releases})
 
     def total(self) -> PrivacyLoss:
-        """Loss of all releases so far.
+        """Return the total privacy loss of all releases so far.
 
         Returns
         -------
         PrivacyLoss
-            ``(epsilon, delta)``; under ``"zcdp"``, converted at the budget's
-            delta.
+            ``(epsilon, delta)``. Under ``"zcdp"``, the sum is converted at the
+            delta of the budget.
         """
         state = self._ledger.read()
         return state.budget.rule().total(state.sums)
 
     def remaining(self) -> PrivacyLoss:
-        """Return the largest loss that still fits.
+        """Return the largest privacy loss that still fits the budget.
 
         Returns
         -------
         PrivacyLoss
-            ``(epsilon, delta)``; under ``"zcdp"``, the largest pure epsilon.
+            ``(epsilon, delta)``. Under ``"zcdp"``, the epsilon of the largest pure
+            loss (``delta=0``).
         """
         state = self._ledger.read()
         return state.budget.rule().remaining(state.sums)
 
     def spends(self) -> SpendHistory:
-        """Return the history: when, what, how much, by whom; never data.
+        """Return the history of all payments: day, cost, release and estimator.
 
         Returns
         -------
         SpendHistory
+            One line for each payment. It contains no data.
         """
         return SpendHistory(self._ledger.spends())
 
     def under(self, key: ReleaseKey) -> "PrivacyAccountant":
-        """Return this accountant under a key, for searches that may be made again.
+        """Return this accountant under a key, for searches that can be repeated.
 
-        Each clone of an estimator that has it gets a key of its own. When a
-        fold runs again, since its worker has died, or when the whole search is
-        made again, after a crash or on another day, it pays nothing and
-        repeats its draws. Coins are a function of the key and of a digest of
-        records in memory, parameters and code; under its keys the ledger
-        refuses releases of others, and nothing is paid for them.
+        Each clone of an estimator with this accountant gets a key of its own. If
+        a fold runs again because its worker has died, it costs nothing and
+        repeats its random draws. The same holds if you repeat the whole search,
+        after a crash or on another day. The draws are a function of the key and
+        of a digest of the records in memory, the parameters and the code. If any
+        of these change, the ledger refuses the release under the same key, and
+        nothing is spent.
 
         Parameters
         ----------
         key : ReleaseKey
-            Of one search. :meth:`ReleaseKey.open` keeps one in a file.
+            Key of one search. :meth:`ReleaseKey.open` keeps a key in a file.
 
         Returns
         -------
         PrivacyAccountant
-            For ``accountant=`` of the estimators of one search. It cannot be
-            the default of a block.
+            Accountant for the estimators of one search, to be passed as
+            ``accountant=``. It cannot be used as a ``with`` block.
 
         Raises
         ------
         ValueError
-            If ``key`` is none.
+            If ``key`` is not a :class:`ReleaseKey`.
 
         Examples
         --------
@@ -429,20 +467,22 @@ class PrivacyAccountant:
         (True, 3)
         """
         if not isinstance(key, ReleaseKey):
-            raise ValueError(f"key must be a ReleaseKey; got one of type {type(key).__name__}.")
+            raise ValueError(f"key must be a ReleaseKey; got a {type(key).__name__}.")
         return KeyedAccountant(self, key)
 
     def extract(self) -> dict[str, Any]:
-        """Return all that the ledger says, for somebody who checks it without the ledger.
+        """Return the contents of the ledger, for an auditor without access to the ledger.
 
         Returns
         -------
         dict
-            In JSON: ``ledger``, its name; ``budget``; ``counted``, number and
-            exact sums of the payments; ``payments``, each with a ``hash`` of
-            itself and of the hash before; ``releases``, names of payments whose
-            releases are stored, with their SHA-256 digests; and ``seal``, the
-            hash of everything. No releases and no records.
+            A dictionary that can be written as JSON. It contains no releases and
+            no records. ``ledger`` is the name of the ledger, and ``budget`` its
+            budget. ``counted`` holds the number and the exact sums of the
+            payments. ``payments`` lists them, each with a ``hash`` of its line
+            and of the previous hash. ``releases`` lists the names of payments
+            whose releases are stored, with the SHA-256 digests of the releases.
+            ``seal`` is the hash of everything.
 
         Examples
         --------
@@ -462,51 +502,55 @@ class PrivacyAccountant:
     def check_extract(
         extract: Mapping[str, Any], earlier: Mapping[str, Any] | None = None
     ) -> list[str]:
-        """Find what does not fit in an extract of a ledger, which need not be there.
+        """Find inconsistencies in an extract of a ledger.
+
+        The ledger itself is not needed.
 
         Parameters
         ----------
         extract : dict
-            As :meth:`extract` makes it, or as it was read from JSON.
+            Result of :meth:`extract`, possibly read from JSON.
         earlier : dict, default=None
-            An earlier extract of the same ledger.
+            An earlier extract of the same ledger, to which ``extract`` is
+            compared.
 
         Returns
         -------
         list of str
-            What was changed, removed or does not add up, in words; empty where
-            nothing was.
+            Descriptions of what was changed or removed, or does not add up. Empty
+            if there are no inconsistencies.
 
         Raises
         ------
         ValueError
-            If one of them is no extract, or was made by a newer version.
+            If an argument is not an extract, or if it was made by a newer version.
         """
         return changes_in(extract, earlier)
 
     def store(self, key: str, release: object) -> None:
         """Store a release beside its payment.
 
-        Private estimators do it for what they release. Whatever a ledger
-        without a ``path``, or with ``keep=0``, is given, it forgets.
+        Private estimators store their releases themselves. A ledger without a
+        ``path``, or with ``keep=0``, stores nothing.
 
         Parameters
         ----------
         key : str of 32 characters
-            That of the payment: see :meth:`spend`.
+            Key of the payment, as in a call of :meth:`spend`.
         release : object
-            Private output alone. Numbers, texts, truth values, None, arrays of
-            these, sparse matrices, and lists, tuples and dictionaries of them.
+            The private output: numbers, strings, booleans, None, arrays of these,
+            sparse matrices, and lists, tuples and dictionaries of them. It must
+            not contain anything that is not private output.
 
         Raises
         ------
         TypeError
-            If it holds anything else.
+            If ``release`` contains an object of another type.
         ValueError
-            If it is larger than ``keep``.
+            If ``release`` is larger than ``keep``.
         PrivacyLedgerError
-            If nothing was paid under the key, if another release is stored
-            there, or if the ledger cannot be used.
+            If nothing was paid under the key, if another release is stored under
+            it, or if the ledger cannot be used.
         """
         if self._path is None or self._keep == 0:
             return
@@ -514,26 +558,26 @@ class PrivacyAccountant:
         self._ledger.keep(_checked_key(key), content)
 
     def release(self, key: str | ReleaseKey) -> Any:
-        """Return a release that was made before, wherever and whenever that was.
+        """Return a stored release. This costs nothing.
 
         Parameters
         ----------
         key : str of 32 characters or ReleaseKey
-            One of those that :meth:`releases` lists; or the key of
-            ``release_once``, of whose releases the last one is returned.
+            A key from :meth:`releases`; or the key that was passed to
+            ``release_once``, for the last release under it.
 
         Returns
         -------
         object
-            What an estimator has learnt, by name; or ``transform``, what it has
-            returned, with what it has learnt there.
+            The fitted attributes of the estimator, by name. For a release in
+            ``transform``, the entry ``"transform"`` is what the method returned.
 
         Raises
         ------
         LookupError
             If nothing is stored under the key.
         PrivacyLedgerError
-            If what is stored is damaged, or the ledger cannot be used.
+            If the stored release is damaged, or if the ledger cannot be used.
 
         Examples
         --------
@@ -557,39 +601,43 @@ class PrivacyAccountant:
         return self._ledger.release(_checked_key(key))
 
     def releases(self) -> list[PaidRelease]:
-        """Return all payments, and whether what was paid for is stored beside them.
+        """List all payments, and whether their releases are stored.
 
         Returns
         -------
         list
-            Of objects with ``key``, ``number``, ``time``, ``estimator``, ``what``, and
-            ``size`` in bytes, which is None where nothing is stored.
+            One object for each payment, with the attributes ``key``, ``number``,
+            ``time``, ``estimator``, ``what`` and ``size``. ``size`` is the size of
+            the stored release in bytes, or None if it is not stored.
         """
         return self._ledger.releases()
 
     def __len__(self) -> int:
-        """Count the spends."""
+        """Return the number of payments."""
         return self._ledger.read().number
 
     def __bool__(self) -> bool:
-        # An accountant without spends is still an accountant.
+        # Without this, an accountant without payments would be false, since its length is 0.
         return True
 
     def __enter__(self) -> Self:
         """Make this the default of every private estimator without an accountant.
 
-        It holds for what runs in this context: this thread, or this task of
-        an event loop, and the tasks that it starts; for worker threads that
-        have no default of their own; and for estimators that are sent to
-        worker processes from inside the block, such as those of a grid search.
-        Where several threads or tasks have such blocks at once, a worker
-        thread cannot know whose it is; nor can a task without a block beside
-        others with blocks. Both release nothing: pass ``accountant=`` there.
-        What runs after the block has ended, such as a job that was queued in
-        it, is not covered. An estimator that is *made* in a worker process knows no
-        default: give it the accountant. An estimator that is pickled inside
-        the block keeps this accountant as its own; give the accountant a path
-        if the pickle is to outlive this process.
+        The default applies to code that runs in this context: to this thread, or
+        to this task of an event loop and the tasks that it starts. It also applies
+        to worker threads without a default of their own, and to estimators that
+        are sent to worker processes from inside the block, such as those of a
+        grid search.
+
+        If several threads or tasks have such blocks at the same time, a worker
+        thread cannot know to which of them it belongs. The same holds for a task
+        without a block beside other tasks with blocks. Both refuse to release
+        anything: pass ``accountant=`` there. The default does not apply to code
+        that runs after the block has ended, such as a job that was queued inside
+        it. An estimator that is *created* in a worker process has no default:
+        pass the accountant to it. An estimator that is pickled inside the block
+        keeps this accountant as its own. Give the accountant a path if the pickle
+        must outlive this process.
         """
         open_block(self)
         return self
@@ -621,7 +669,7 @@ class PrivacyAccountant:
 def _attach(
     location: str, ledger_id: str, budget: Budget, path: str | None, keep: float = 64.0
 ) -> PrivacyAccountant:
-    """Handle to an existing ledger; the one of this process where there is one."""
+    """Return a handle to an existing ledger: the one of this process, if it has one already."""
     handle = _HANDLES.get(ledger_id)
     if handle is None:
         handle = object.__new__(PrivacyAccountant)
@@ -630,24 +678,25 @@ def _attach(
 
 
 def check_keep(keep: object) -> None:
-    """Refuse bounds of stored releases that are no numbers from 0 on."""
+    """Raise ValueError unless ``keep`` is a number, 0 or larger."""
     if not (isinstance(keep, Real) and float(keep) >= 0):
-        raise ValueError(f"keep must be a number of MiB, 0 or more; got {quoted(keep)}.")
+        raise ValueError(f"keep must be a number of MiB, 0 or larger; got {quoted(keep)}.")
 
 
 def _checked_key(key: object) -> str:
     if not (isinstance(key, str) and len(key) == _KEY_LENGTH):
-        raise ValueError(f"key must be a text of {_KEY_LENGTH} characters; got {quoted(key)}.")
+        raise ValueError(f"key must be a string of {_KEY_LENGTH} characters; got {quoted(key)}.")
     return key
 
 
 class KeyedAccountant(PrivacyAccountant):
-    """An accountant under a key: whatever its clones release is paid for once, and drawn once.
+    """An accountant under a key: each release of its clones is paid for once and drawn once.
 
     scikit-learn clones an estimator for each fold of a search, in the process that sends the
     folds, and in the same order each time. A clone has a copy of the accountant, and a copy of a
-    keyed one has a child of its key. So each fold has a key of its own, which travels with its
-    task: a task that runs again, or a search that is made again, finds what was paid.
+    keyed accountant has a child of its key. Each fold therefore has a key of its own, which
+    travels with its task. A task that runs again, or a search that is repeated, finds its payment
+    in the ledger.
 
     Proof: doc/theory/kept_releases.md, "One payment, one release".
     """
@@ -658,7 +707,7 @@ class KeyedAccountant(PrivacyAccountant):
         self._lock = threading.Lock()
 
     def turn(self, estimator: Any, records: Any) -> Turn:
-        """Coins, name and digest of the next release of an estimator, from these records."""
+        """Return key, name and digest of the next release of an estimator from these records."""
         with self._lock:
             self._n_turns += 1
             key = self._key.child(("release", self._n_turns))
@@ -671,7 +720,7 @@ class KeyedAccountant(PrivacyAccountant):
         return Turn(bound, key.name(), bound.name())
 
     def without_key(self) -> PrivacyAccountant:
-        """The accountant of the same ledger that knows no key."""
+        """Return an accountant of the same ledger without the key."""
         plain = object.__new__(PrivacyAccountant)
         own = {"_key", "_n_copies", "_n_turns", "_lock"}
         vars(plain).update({name: v for name, v in vars(self).items() if name not in own})
@@ -687,8 +736,8 @@ class KeyedAccountant(PrivacyAccountant):
 
     def __enter__(self) -> NoReturn:
         raise ValueError(
-            "An accountant under a key cannot be the default of a block, since each estimator "
-            "needs a copy of its own: pass it as accountant=."
+            "An accountant under a key cannot be the default of a with block, because each "
+            "estimator needs a copy of its own. Pass it as accountant=."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

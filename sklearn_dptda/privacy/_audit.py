@@ -1,4 +1,4 @@
-"""Empirical lower bounds of epsilon: what a release betrays at least.
+"""Empirical lower bounds of the privacy loss of a mechanism.
 
 Proof: doc/theory/noise_and_calibration.md, "What an audit proves".
 """
@@ -26,45 +26,56 @@ from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import as_arrays, release, seeded_clone
 
-# Thresholds tried per score.
+# Number of thresholds that are tried for each score.
 _N_THRESHOLDS = 200
-# Rows kept of an array of varying size.
+# Number of rows of an array of varying size that a summary keeps.
 _N_ROWS = 3
-# Coordinates of a summary that are tried as scores; the classifier sees the others too.
+# Number of coordinates of a summary that are tried as scores. The classifier uses all coordinates.
 _MOST_COORDINATES = 50
-# Numbers in summaries are clipped here, so that a classifier can compute with them.
+# Numbers in summaries are clipped to this size, so that a classifier can compute with them.
 _LARGEST_SUMMARY = 1e300
 
 _Summary: TypeAlias = Callable[[Any], ArrayLike]
 _Runner: TypeAlias = Callable[[Any, object, int | None], Any]
-# Turns releases into rows of numbers.
+# Converts releases into rows of numbers.
 _Summarise: TypeAlias = Callable[[Sequence[Any]], FloatArray]
-# Turns counts, on the likelier side and on the other, into lower bounds.
+# Converts counts, on the likelier side and on the other side, into lower bounds.
 _Bound: TypeAlias = Callable[[ArrayLike, ArrayLike], FloatArray]
 
 
 @dataclass(frozen=True)
 class AuditResult:
-    """Outcome of :func:`audit_epsilon`.
+    """Result of :func:`audit_epsilon`. It prints as one sentence.
 
     Attributes
     ----------
     epsilon : float
-        Lower confidence bound of the privacy loss; 0 if nothing was found.
+        Lower confidence bound of the privacy loss. 0 if the audit found no
+        difference between the two data sets.
     confidence : float
-        Probability, before the runs, that the bound would be true.
+        Confidence level of the bound.
     delta : float
-        Delta that was granted to the mechanism.
+        Failure probability that was granted to the mechanism.
     n_runs : int
-        Runs per data set in which the event was counted.
+        Number of runs for each data set in which the event was counted.
     counts : tuple of int
-        How often the event occurred on ``D`` and on ``D_neighbour``.
+        Number of occurrences of the event on ``D`` and on ``D_neighbour``.
     event : str
-        What was counted.
+        Description of the event that was counted.
     scores : tuple of ndarray, or None
-        What the event is a threshold of, on both data sets.
+        Scores of the releases on both data sets. The event compares them with
+        ``threshold``. None if the caller gave the event.
     threshold : float or None
-        The threshold.
+        Threshold of the scores. None if the caller gave the event.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import NoiseSource, audit_epsilon
+    >>> def counts(data, random_state=None):
+    ...     return sum(data) + NoiseSource(random_state).discrete_laplace(1.0, 1)
+    >>> result = audit_epsilon(counts, [0], [1], n_runs=2000, random_state=0)
+    >>> result.refutes(0.5), result.refutes(1.0)
+    (True, False)
     """
 
     epsilon: float
@@ -77,14 +88,24 @@ class AuditResult:
     threshold: float | None = None
 
     def refutes(self, epsilon: float) -> bool:
-        """Whether the runs contradict a claimed epsilon at this confidence."""
+        """Return whether the runs contradict a claimed epsilon at this confidence.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claimed privacy loss.
+
+        Returns
+        -------
+        bool
+        """
         return self.epsilon > epsilon
 
     def __str__(self) -> str:
         return (
             f"epsilon >= {self.epsilon:.3g} (delta={self.delta:g}) with confidence "
-            f"{self.confidence:g}: the event '{self.event}' occurred {self.counts[0]} against "
-            f"{self.counts[1]} times in {self.n_runs} runs a side."
+            f"{self.confidence:g}: the event '{self.event}' occurred {self.counts[0]} times on D "
+            f"and {self.counts[1]} times on D_neighbour, in {self.n_runs} runs each."
         )
 
 
@@ -102,61 +123,67 @@ def audit_epsilon(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> AuditResult:
-    """Bound from below, by running it, how much privacy a mechanism loses.
+    """Estimate a lower bound of the privacy loss of a mechanism by running it.
 
-    The mechanism runs many times on two neighbouring data sets. An event that
-    is likelier on one of them is learnt from half of the runs; the other half
-    counts it, and Clopper-Pearson intervals turn the counts into a bound. A
-    bound above the claimed epsilon refutes the claim; one below proves
-    nothing.
+    The mechanism runs many times on two neighbouring data sets. Half of the
+    runs are used to learn an event that is likelier on one of the data sets. The
+    other half is used to count this event, and Clopper-Pearson intervals convert
+    the counts into a lower bound of epsilon. A bound above the claimed epsilon
+    refutes the claim. A bound below it proves nothing.
 
     Parameters
     ----------
     mechanism : callable or estimator
-        A callable takes a data set and returns its release, independently
-        each time. If it has a parameter ``random_state``, it is given a seed or
-        None; if not, it runs in this process, whatever ``n_jobs``. An estimator
-        is cloned and fitted; its release is what ``transform`` returns, or
-        what it learnt.
+        A callable takes a data set and returns a release, independently in each
+        call. If it has a parameter ``random_state``, it gets a seed or None. If it
+        does not, it runs in this process, whatever the value of ``n_jobs``. An
+        estimator is cloned and fitted. Its release is what ``transform``
+        returns, or its fitted attributes if it releases in ``fit``.
     D, D_neighbour : object
-        Neighbouring inputs, made up for the purpose; see
-        :mod:`sklearn_dptda.privacy.neighbours` for worst cases.
+        Neighbouring inputs. Use simulated data.
+        :mod:`sklearn_dptda.privacy.neighbours` has worst cases.
     event : callable, default=None
-        Takes a release, returns whether the event occurred. All runs count.
-        None learns one.
+        Function that takes a release and returns whether the event occurred. All
+        runs are then used for counting. None learns an event.
     delta : float, default=0.0
-        Delta of the claim.
+        Failure probability of the claimed guarantee.
     n_runs : int, default=10_000
-        Runs per data set.
+        Number of runs for each data set. More runs can give a larger bound.
     confidence : float, default=0.99
-        The bound is true with at least this probability.
+        Confidence level: the bound is true with at least this probability.
     summary : callable, default=None
-        Takes a release, returns a vector of numbers from which to learn. None
-        flattens arrays, and describes arrays of varying size by the number of
-        their rows, extremes, means and largest rows.
+        Function that takes a release and returns a vector of numbers, from which
+        the event is learnt. None flattens arrays. It describes arrays of varying
+        size by their number of rows, extremes, means and largest rows.
     random_state : int, RandomState instance, Generator or None, default=None
-        One seed per run, and one for the learner, are drawn before any work
-        starts. None audits unseeded releases.
+        Source of one seed for each run and one for the learner. The seeds are
+        drawn before any run starts. None audits unseeded releases.
     n_jobs : int, default=None
-        Number of workers; any joblib backend serves.
+        Number of workers. Any joblib backend can be used.
     verbose : int, default=0
-        Progress, as in :class:`joblib.Parallel`.
+        Verbosity of the progress messages of :class:`joblib.Parallel`. 0 prints
+        nothing.
 
     Returns
     -------
     AuditResult
+        The lower bound, the event and its counts.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range, or releases cannot be summarised.
+        If a parameter is out of range, or if releases cannot be summarised.
+
+    See Also
+    --------
+    sklearn_dptda.utils.estimator_checks.check_privacy : Run all privacy checks.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    The result depends on both data sets: use made-up ones. An estimator with
-    an accountant pays for every run.
+    The result depends on both data sets and is *not* private: use simulated
+    data. An estimator with an accountant spends from its budget in every run.
 
     References
     ----------
@@ -195,7 +222,7 @@ def _count(
     delta: float,
     confidence: float,
 ) -> AuditResult:
-    """Audit by a given event, which all runs count."""
+    """Audit by a given event, which is counted in all runs."""
     counts = sum(map(bool, map(event, first))), sum(map(bool, map(event, second)))
     return AuditResult(
         epsilon=_bound_of_event(*counts, len(first), delta, confidence),
@@ -215,7 +242,7 @@ def _learn_and_count(
     delta: float,
     confidence: float,
 ) -> AuditResult:
-    """Audit by an event that is learnt from half of the runs; the others count it."""
+    """Audit by an event that is learnt from half of the runs and counted in the other half."""
     half = len(first) // 2
     n_runs = len(first) - half
     bound = partial(lower_bound, n_runs=half, delta=delta, confidence=confidence)
@@ -238,17 +265,17 @@ def _learn_and_count(
 def lower_bound(
     likelier: ArrayLike, other: ArrayLike, n_runs: int, delta: float, confidence: float
 ) -> FloatArray:
-    """Lower confidence bound of epsilon, -inf where nothing can be said.
+    """Return a lower confidence bound of epsilon, -inf if the counts do not give one.
 
-    From the counts of one event among ``n_runs`` on the side where it is likelier, and on the
-    other: numbers or arrays.
+    The arguments are the counts of one event among ``n_runs`` runs on the side where it is
+    likelier, and on the other side, as numbers or arrays.
     """
     tail = (1 - confidence) / 2
     return _log_ratio(_low(likelier, n_runs, tail), _high(other, n_runs, tail), delta)
 
 
 def _bound_of_event(first: int, second: int, n: int, delta: float, confidence: float) -> float:
-    """Best bound from an event and its complement, in both directions, at once."""
+    """Return the best bound from an event and its complement, in both directions."""
     tail = (1 - confidence) / 4
     low, high = _low([first, second], n, tail), _high([first, second], n, tail)
     pairs = [
@@ -278,10 +305,10 @@ def _log_ratio(p: FloatArray, q: FloatArray, delta: float) -> FloatArray:
 def _run(
     mechanism: Any, data: object, seeds: Sequence[int | None], n_jobs: int | None, verbose: int
 ) -> list[Any]:
-    """Run in chunks, so that workers are not drowned in small tasks."""
+    """Run in chunks, because many small tasks would slow down the workers."""
     draw = _runner(mechanism)
     if draw is _call_without_seed:
-        # It may hold a generator, and copies of that in workers would repeat each other.
+        # The function may hold a generator, whose copies in workers would all draw the same.
         n_jobs = 1
     workers = effective_n_jobs(n_jobs) if n_jobs is not None else cpu_count()
     size = max(1, len(seeds) // (8 * workers))
@@ -325,10 +352,11 @@ def _runner(mechanism: Any) -> _Runner:
 
 @dataclass(frozen=True)
 class LearntEvent:
-    """A score of releases and a threshold that it reaches, if ``above``, or stays below.
+    """Event that a score of a release is at least (if ``above``) or below a threshold.
 
-    ``summarise`` turns a list of releases into rows, ``score`` rows into numbers. The name is
-    for humans; ``likelier_on_first`` says which side the event speaks for.
+    ``summarise`` converts a list of releases into rows, and ``score`` converts rows into numbers.
+    ``name`` describes the event in words. ``likelier_on_first`` tells on which data set it is
+    likelier.
     """
 
     name: str
@@ -339,11 +367,11 @@ class LearntEvent:
     likelier_on_first: bool
 
     def scores(self, outputs: Sequence[Any]) -> FloatArray:
-        """Score releases."""
+        """Return the scores of some releases."""
         return self.score(self.summarise(outputs))
 
     def occurs(self, scores: FloatArray) -> BoolArray:
-        """Whether the event occurs, per score."""
+        """Return for each score whether the event occurs."""
         return scores >= self.threshold if self.above else scores < self.threshold
 
 
@@ -352,18 +380,18 @@ def learn_event(
 ) -> LearntEvent:
     """Find the event with the best bound among thresholds of several scores.
 
-    The scores are each of the first 50 varying coordinates of the summary (a function from one
-    release to a vector, or None), and the probability that a gradient boosting of the given seed
-    gives to the first data set. ``bound`` takes arrays of counts, on the likelier side and on
-    the other.
+    The scores are the first 50 varying coordinates of the summary (a function from one release to
+    a vector, or None), and the probability of the first data set according to a gradient boosting
+    classifier with the given seed. ``bound`` takes arrays of counts, on the likelier side and on
+    the other side.
     """
     summarise = _finite(_summariser(summary, first + second), first + second)
     features = np.concatenate([summarise(first), summarise(second)])
     on_first = np.arange(len(features)) < len(first)
     learner = HistGradientBoostingClassifier(max_iter=50, max_leaf_nodes=15, random_state=seed)
-    # One thread: small fits lose more by waiting for each other's cores than they gain.
+    # One thread is faster for fits as small as these.
     with threadpool_limits(1, user_api="openmp"):
-        # Scores of runs that the learner has not seen, or thresholds would be too bold.
+        # Cross-validated scores: thresholds of scores on the training runs would be too optimistic.
         unseen = cross_val_predict(learner, features, on_first, cv=2, method="predict_proba")[:, 1]
         learner.fit(features, on_first)
     candidates = [("score of a classifier", unseen, lambda rows: learner.predict_proba(rows)[:, 1])]
@@ -383,13 +411,13 @@ def learn_event(
 def _best_threshold(
     values: FloatArray, on_first: BoolArray, bound: _Bound
 ) -> tuple[float, float, bool, bool]:
-    """Best bound over thresholds, tails and directions."""
+    """Return the best bound over thresholds, tails and directions."""
     distinct = np.unique(values)
     picked = np.unique(np.linspace(0, len(distinct) - 1, _N_THRESHOLDS).astype(int))
-    # Order statistics as well, for tails and for heavy atoms.
+    # Order statistics are added for tails and for heavy atoms.
     ranks = np.unique(np.linspace(0, len(values) - 1, _N_THRESHOLDS).astype(int))
     thresholds = np.union1d(distinct[picked], np.sort(values)[ranks])
-    # A step further, so that an atom can be the whole tail.
+    # The next larger float is added to each threshold, so that an atom can be the whole tail.
     thresholds = np.union1d(thresholds, np.nextafter(thresholds, np.inf))
     best = (-np.inf, float(thresholds[0]), True, True)
     for above in (True, False):
@@ -398,8 +426,8 @@ def _best_threshold(
         for likelier_on_first in (True, False):
             bounds = bound(*(counts if likelier_on_first else counts[::-1]))
             i = int(np.argmax(bounds))
-            # As good up to here: the middle is far from the runs of both sides, and serves where
-            # new scores differ a little.
+            # The bound is the same up to threshold j. The middle is far from the scores of both
+            # sides, so that the event is robust if new scores differ a little.
             j = i + int(np.argmin(np.append(bounds[i:] == bounds[i], False))) - 1
             if bounds[i] > best[0]:
                 threshold = thresholds[i] + (thresholds[j] - thresholds[i]) / 2
@@ -408,7 +436,7 @@ def _best_threshold(
 
 
 def _finite(summarise: _Summarise, examples: list[Any]) -> _Summarise:
-    """Summaries in finite numbers: what is missing becomes a column, what never varies goes."""
+    """Make summaries finite, add columns that mark missing numbers, and drop constant columns."""
 
     def columns(outputs: Sequence[Any]) -> FloatArray:
         rows = summarise(outputs)
@@ -422,13 +450,13 @@ def _finite(summarise: _Summarise, examples: list[Any]) -> _Summarise:
 
 
 def _summariser(summary: _Summary | None, examples: list[Any]) -> _Summarise:
-    """From releases of one kind to rows of one length: which arrays vary in shape, examples say."""
+    """Return a function from releases to rows; the examples show which arrays vary in shape."""
     if summary is not None:
         return lambda outputs: np.array([np.ravel(summary(o)) for o in outputs], dtype=float)
     shapes = [[part.shape for part in as_arrays(output)] for output in examples]
     if len({len(row) for row in shapes}) != 1:
         raise ValueError(
-            "releases have varying numbers of arrays: pass summary, a function from a "
+            "the releases have varying numbers of arrays. Pass summary=, a function from a "
             "release to a vector."
         )
     columns = zip(*shapes, strict=True)
@@ -437,8 +465,8 @@ def _summariser(summary: _Summary | None, examples: list[Any]) -> _Summarise:
 
 
 def _row(parts: list[FloatArray], shapes: Sequence[tuple[int, ...] | None]) -> FloatArray:
-    """Arrays of a release in one vector, by their shapes, None where these vary."""
-    # A release unlike all that were learnt from has nothing to compare.
+    """Concatenate the arrays of a release. Their shapes are given, None for a varying shape."""
+    # A release with another number of arrays than the examples is filled with missing numbers.
     parts = parts[: len(shapes)] + [np.empty((0, 0))] * (len(shapes) - len(parts))
     return np.concatenate(
         [
@@ -454,12 +482,12 @@ def _row(parts: list[FloatArray], shapes: Sequence[tuple[int, ...] | None]) -> F
 
 
 def _describe(part: FloatArray) -> FloatArray:
-    """Fixed number of descriptors of an array with a varying number of rows."""
+    """Return a fixed number of descriptors of an array with a varying number of rows."""
     part = np.atleast_1d(part)
     rows = part.reshape(len(part), int(np.prod(part.shape[1:])))
     head = [float(len(rows)), float(rows.sum())]
     if rows.shape[1] == 2:
-        # Points of a diagram: the most persistent first.
+        # These are points of a diagram: sort them by persistence, the longest first.
         rows = rows[np.argsort(rows[:, 0] - rows[:, 1], kind="stable")]
         width = 2
     else:

@@ -1,8 +1,8 @@
-"""From a privacy budget to a noise scale, and back.
+"""Conversions between a privacy loss and a noise scale.
 
-Everything is in the tight form: the analytic Gaussian mechanism, Gaussian
+All conversions use tight results: the analytic Gaussian mechanism, Gaussian
 differential privacy (GDP) for several Gaussian steps, the Rényi conversion of
-zero-concentrated differential privacy (zCDP), bounded range for several
+zero-concentrated differential privacy (zCDP), and bounded range for several
 exponential mechanisms.
 
 Proof: doc/theory/noise_and_calibration.md, "Gaussian steps".
@@ -23,32 +23,41 @@ from scipy.special import gammaln, log_ndtr
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy._parameters import quoted
 
-# Relative step to the private side of a root: SciPy is asked for roots and integrals to 1e-11.
+# Relative step to the private side of a root, since SciPy finds roots and integrals up to 1e-11.
 _ROOT_MARGIN = 1e-9
-# Laws of a choice that are tried, and what the logarithm of delta is lowered by for those between.
+# Number of laws of a choice that are tried, and the reduction of the logarithm of delta that
+# covers the laws between them.
 _CHOICE_GRID, _CHOICE_MARGIN = 129, 1e-3
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
-    """Tight delta of a mu-GDP mechanism at ``epsilon``.
+    """Return the tight delta of a mu-GDP mechanism at a given epsilon.
 
     Parameters
     ----------
     epsilon : float
-        Non-negative.
+        Privacy loss, 0 or larger.
     mu : float
-        Sensitivity over noise scale of one Gaussian release, or the combined
-        ``mu`` of several.
+        Parameter of Gaussian differential privacy: the sensitivity of a Gaussian
+        release divided by the noise scale, or the combined ``mu`` of several
+        releases.
 
     Returns
     -------
     float
+        The smallest delta for which the mechanism is (epsilon, delta)-private.
 
     References
     ----------
     B. Balle, Y.-X. Wang, "Improving the Gaussian mechanism for differential
     privacy", ICML 2018, Theorem 8; J. Dong, A. Roth, W. Su, "Gaussian
     differential privacy", 2022, Corollary 2.13.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import gaussian_delta
+    >>> round(gaussian_delta(1.0, 0.5), 4)
+    0.0068
     """
     return math.exp(_log_gaussian_delta(epsilon, mu))
 
@@ -68,8 +77,8 @@ def _log_gaussian_delta(epsilon: float, mu: float) -> float:
 def _relative_excess(c: float, mu: float) -> float:
     """Integral of exp(-mu v) Phi(c - v) / Phi(c) over v > 0.
 
-    Partial integration of the definition of delta gives mu Phi(c) times this, in
-    which nothing cancels; needed where delta is small against Phi(c).
+    Partial integration of the definition of delta gives mu Phi(c) times this integral. It has no
+    cancellation, and is used if delta is small compared with Phi(c).
     """
     start = float(log_ndtr(c))
     reach = 40 / max(1.0, -c)
@@ -85,18 +94,21 @@ def _relative_excess(c: float, mu: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Largest ``mu`` whose Gaussian mechanism is (epsilon, delta)-private.
+    """Return the largest ``mu`` for which Gaussian noise is (epsilon, delta)-private.
+
+    Divide the sensitivity by ``mu`` to get the noise scale.
 
     Parameters
     ----------
     epsilon : float
-        Non-negative; ``inf`` gives ``inf``.
+        Privacy loss, 0 or larger. ``inf`` gives ``inf``.
     delta : float
-        In (0, 1): no Gaussian noise is private with delta 0.
+        Failure probability, in (0, 1). With delta 0, no Gaussian noise is private.
 
     Returns
     -------
     float
+        Ratio of sensitivity and noise scale.
 
     Examples
     --------
@@ -118,7 +130,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     root = brentq(
         lambda mu: _log_gaussian_delta(epsilon, mu) - target, low, 2 * low, xtol=1e-300, rtol=1e-13
     )
-    # The root may be off to either side by rounding: step to the private one.
+    # The root may be rounded to either side: step to the private side.
     return root * (1 - _ROOT_MARGIN)
 
 
@@ -126,9 +138,9 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 def gaussian_mu_with_choice(epsilon: float, delta: float, share: float) -> float:
     """Largest ``mu`` of one choice and Gaussian steps that together are (epsilon, delta)-private.
 
-    The choice has a loss whose range is ``2 mu sqrt(share)``, as an exponential mechanism has; the
-    steps after it are ``mu sqrt(1 - share)``-GDP. No more is lost where the choice takes less than
-    its share, and the steps the rest.
+    The choice has a privacy loss whose range is ``2 mu sqrt(share)``, like an exponential
+    mechanism. The steps after it are ``mu sqrt(1 - share)``-GDP. The total loss is no larger if
+    the choice uses less than its share and the steps use the rest.
     Proof: doc/theory/noise_and_calibration.md, "One choice among Gaussian steps".
     """
     most = gaussian_mu(epsilon, delta)
@@ -142,7 +154,7 @@ def gaussian_mu_with_choice(epsilon: float, delta: float, share: float) -> float
 
 
 def _log_delta_with_choice(epsilon: float, mu: float, share: float) -> float:
-    """Logarithm of delta: the worst law of the choice has two outcomes."""
+    """Logarithm of delta. It is enough to try choices with two outcomes, the worst case."""
     reach, rest = 2 * mu * math.sqrt(share), mu * math.sqrt(1 - share)
     high = np.linspace(0.0, reach, _CHOICE_GRID)
     likely = np.expm1(high - reach) / math.expm1(-reach)
@@ -154,50 +166,108 @@ def _log_delta_with_choice(epsilon: float, mu: float, share: float) -> float:
 
 
 def gaussian_rho(mu: float) -> float:
-    """The zCDP parameter of Gaussian noise: ``mu**2 / 2``."""
+    """Return the zCDP parameter of Gaussian noise, ``mu**2 / 2``.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity divided by noise scale.
+
+    Returns
+    -------
+    float
+        Zero-concentrated privacy loss.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import gaussian_rho
+    >>> gaussian_rho(0.5)
+    0.125
+    """
     return mu * mu / 2
 
 
 def pure_rho(epsilon: float) -> float:
-    """The zCDP parameter of any pure mechanism: ``epsilon**2 / 2``.
+    """Return the zCDP parameter of any pure mechanism, ``epsilon**2 / 2``.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss of the mechanism, with delta 0.
+
+    Returns
+    -------
+    float
+        Zero-concentrated privacy loss.
 
     References
     ----------
     M. Bun, T. Steinke, "Concentrated differential privacy", 2016,
     Proposition 1.4.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import pure_rho
+    >>> pure_rho(1.0)
+    0.5
     """
     return epsilon * epsilon / 2
 
 
 def bounded_range_rho(epsilon: float) -> float:
-    """The zCDP parameter of an exponential mechanism: ``epsilon**2 / 8``.
+    """Return the zCDP parameter of an exponential mechanism, ``epsilon**2 / 8``.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss of the exponential mechanism.
+
+    Returns
+    -------
+    float
+        Zero-concentrated privacy loss.
 
     References
     ----------
     M. Cesar, R. Rogers, "Bounding, concentrating, and truncating: unifying
     privacy loss composition for data analytics", 2021, Corollary 17.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import bounded_range_rho
+    >>> bounded_range_rho(1.0)
+    0.125
     """
     return epsilon * epsilon / 8
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Convert rho-zCDP to (epsilon, delta)-DP by the tight Rényi conversion.
+    """Convert rho-zCDP to (epsilon, delta)-differential privacy.
+
+    This is the tight Rényi conversion.
 
     Parameters
     ----------
     rho : float
-        Zero-concentrated privacy loss.
+        Zero-concentrated privacy loss, 0 or larger.
     delta : float
-        In (0, 1).
+        Failure probability, in (0, 1).
 
     Returns
     -------
     float
+        The privacy loss epsilon.
 
     References
     ----------
     C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential
     privacy", 2020, Proposition 12.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import zcdp_epsilon
+    >>> round(zcdp_epsilon(0.1, 1e-5), 3)
+    1.914
     """
     _check_delta(delta)
     if rho == 0:
@@ -205,7 +275,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     if math.isinf(rho):
         return math.inf
 
-    # Every order alpha > 1 gives a valid bound: the search need not be perfect.
+    # Every order alpha > 1 gives a valid bound, so that an approximate minimum is enough.
     def bound(log_excess: float) -> float:
         excess = math.exp(log_excess)
         alpha = 1 + excess
@@ -220,25 +290,34 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Largest rho whose zCDP implies (epsilon, delta)-DP by :func:`zcdp_epsilon`.
+    """Return the largest rho for which rho-zCDP implies (epsilon, delta)-privacy.
+
+    This is the inverse of :func:`zcdp_epsilon`.
 
     Parameters
     ----------
     epsilon : float
-        Non-negative; ``inf`` gives ``inf``.
+        Privacy loss, 0 or larger. ``inf`` gives ``inf``.
     delta : float
-        In (0, 1).
+        Failure probability, in (0, 1).
 
     Returns
     -------
     float
+        Zero-concentrated privacy loss.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import zcdp_rho
+    >>> round(zcdp_rho(1.0, 1e-5), 4)
+    0.0306
     """
     check_epsilon(epsilon)
     _check_delta(delta)
     return math.inf if math.isinf(epsilon) else _largest_rho(float(epsilon), float(delta))
 
 
-# Searches and replicates ask for the same public numbers again and again.
+# Searches and replicates need the same public numbers many times.
 @lru_cache(maxsize=1024)
 def _largest_rho(epsilon: float, delta: float) -> float:
     high = 1.0
@@ -253,7 +332,7 @@ def _largest_rho(epsilon: float, delta: float) -> float:
 
 
 def largest_valid(valid: Callable[[float], bool], low: float, high: float) -> float:
-    """Largest valid number in [low, high], by bisection, rounded down; low if it is not valid."""
+    """Largest valid number in [low, high], by bisection, rounded down; low if low is not valid."""
     if valid(high):
         return high
     if not valid(low):
@@ -265,7 +344,7 @@ def largest_valid(valid: Callable[[float], bool], low: float, high: float) -> fl
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Refuse what is negative or undefined."""
+    """Raise ValueError if ``epsilon`` is negative or NaN."""
     if not epsilon >= 0:
         raise ValueError(f"epsilon must be non-negative; got {quoted(epsilon)}.")
 
@@ -276,16 +355,36 @@ def _check_delta(delta: float) -> None:
 
 
 def bounded_range_delta(rate: float, n_releases: int, epsilon: float) -> float:
-    """Tight delta of ``n_releases`` independent bounded-range mechanisms.
+    """Return the tight delta of several independent bounded-range mechanisms.
 
-    A mechanism is ``rate``-bounded-range when, for neighbours, the log ratio
-    of its output densities varies by at most ``rate``; an exponential
-    mechanism that is ``rate``-DP is so.
+    A mechanism is ``rate``-bounded-range if, for neighbours, the log ratio of
+    its output densities varies by at most ``rate``. Every exponential mechanism
+    that is ``rate``-differentially private has this property.
+
+    Parameters
+    ----------
+    rate : float
+        Range of the privacy loss of each mechanism.
+    n_releases : int
+        Number of mechanisms that are released together.
+    epsilon : float
+        Total privacy loss.
+
+    Returns
+    -------
+    float
+        The delta for which all releases together are (epsilon, delta)-private.
 
     References
     ----------
     J. Dong, D. Durfee, R. Rogers, "Optimal differential privacy composition
     for exponential mechanisms", ICML 2020, Theorem 3.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import bounded_range_delta
+    >>> bounded_range_delta(0.1, 10, 1.0) < 1e-9
+    True
     """
     k = n_releases
     i = np.arange(k + 1)
@@ -293,7 +392,7 @@ def bounded_range_delta(rate: float, n_releases: int, epsilon: float) -> float:
     worst = 0.0
     for ell in i:
         t = min(max((epsilon + (ell + 1) * rate) / (k + 1), 0.0), rate)
-        # Log probabilities, under the second data set, that one loss is high, or low.
+        # Log probabilities, under the second data set, that one loss is high or low.
         log_total = _log_one_minus_exp(rate)
         log_high = -t + _log_one_minus_exp(rate - t) - log_total
         log_low = _log_one_minus_exp(t) - log_total
@@ -301,7 +400,7 @@ def bounded_range_delta(rate: float, n_releases: int, epsilon: float) -> float:
         loss = k * t - i * rate
         positive = loss > epsilon
         log_mass, loss = log_mass[positive], loss[positive]
-        # mass * (exp(loss) - exp(epsilon)), without leaving the range of floats.
+        # This is mass * (exp(loss) - exp(epsilon)), computed without overflow.
         delta = float((np.exp(log_mass + loss) * -np.expm1(epsilon - loss)).sum())
         if math.isnan(delta):
             return 1.0
@@ -320,28 +419,30 @@ def _times(count: NDArray[Any], log_probability: float) -> FloatArray:
 
 
 def bounded_range_rate(epsilon: float, delta: float, n_releases: int) -> float:
-    """Largest rate at which each of ``n_releases`` mechanisms may be drawn.
+    """Return the largest rate for each of several exponential mechanisms.
 
     The pure split ``epsilon / n_releases`` is always valid. With
-    ``delta > 0`` the bounded-range composition and the zCDP composition
-    (``rate**2 / 8`` each) are tried as well, and the best of the three is
-    returned.
+    ``delta > 0``, the function also tries the bounded-range composition and the
+    zCDP composition (``rate**2 / 8`` for each mechanism). It returns the largest
+    of the three rates.
 
     Parameters
     ----------
     epsilon : float
         Total privacy loss.
     delta : float
-        Total delta; 0 leaves the pure split.
+        Total failure probability. 0 allows only the pure split.
     n_releases : int
         Number of exponential mechanisms that are released together.
 
     Returns
     -------
     float
+        Privacy loss of each mechanism.
 
     Examples
     --------
+    >>> from sklearn_dptda.privacy import bounded_range_rate
     >>> bounded_range_rate(1.0, 0.0, 2)
     0.5
     >>> bounded_range_rate(1.0, 1e-5, 30) > 2 * bounded_range_rate(1.0, 0.0, 30)

@@ -1,4 +1,4 @@
-"""A private choice from a finite list, in integers.
+"""Private choices from a finite list, in integer arithmetic.
 
 Proof: doc/theory/noise_and_calibration.md, "Choices".
 """
@@ -14,14 +14,15 @@ from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._noise import KeyedDraws, NoiseSource, SecureDraws
 from sklearn_dptda.privacy._parameters import quoted
 
-# The least weight of a candidate, in units of the largest one: 2**-199.
+# The smallest weight of a candidate, in units of the largest one: 2**-199.
 _LEAST_WEIGHT = 1e-60
-# The largest weight is 2**300, so that the least one keeps more than the 53 bits of a float.
+# The largest weight is 2**300, so that the smallest one keeps more than the 53 bits of a float.
 _WEIGHT_BITS = 300
-# Weights of down to 1e-60 have exponents of up to 139 nats, rounded to 2**-53 of that: each is off
-# by less than 2**-45 of itself, and two of them and two sums move a loss by less than this.
+# Weights down to 1e-60 have exponents of up to 139 nats, with a relative rounding error of 2**-53.
+# The relative error of each weight is less than 2**-45. Two weights and two sums change a loss by
+# less than this number.
 _ROUNDING = 2.0**-43
-# Costs beyond it are cut off, which brings no two of them further apart.
+# Larger costs are clipped, which does not increase the difference of any two costs.
 _LARGEST_COST = 2**62
 
 
@@ -32,35 +33,41 @@ def private_choice(
     *,
     bounded_range: bool = True,
 ) -> int:
-    """Choose the index of a small cost.
+    """Choose the index of a candidate with a small cost, privately.
 
     Parameters
     ----------
     costs : list of int
-        Exact integers, so that neighbours differ by what their sensitivity says.
+        Cost of each candidate. The costs are exact integers, so that rounding
+        does not change their sensitivity.
     rate : float
-        Nonnegative; ``inf`` takes the first least cost.
+        Privacy loss per unit of cost, 0 or larger. Larger rates choose smaller
+        costs with a larger probability, and give less privacy. ``inf`` chooses
+        the first candidate of the smallest cost, without privacy.
     noise : NoiseSource
+        Source of the random numbers.
     bounded_range : bool, default=True
-        Whether the range of the privacy loss has to be bounded as well, as
-        budgets in zCDP count on. Then the draw is the exponential mechanism:
-        index ``i`` with probability proportional to ``exp(-rate * costs[i])``.
-        Without it permute-and-flip, whose cost is never larger on average.
+        Whether the range of the privacy loss must be bounded too, which zCDP
+        accounting requires. True draws by the exponential mechanism: index ``i``
+        has a probability proportional to ``exp(-rate * costs[i])``. False draws
+        by permute-and-flip, whose expected cost is never larger.
 
     Returns
     -------
     int
+        Index of the chosen candidate.
 
     Notes
     -----
-    If one record moves all costs by 0 to ``D`` the same way, the choice is
-    ``rate * D``-differentially private; if it moves them by up to ``D`` either
-    way, it is so for twice that. With ``bounded_range`` this is the range of
-    the loss as well, and the choice is an eighth of its square in zCDP.
+    If one record moves all costs by 0 to ``D`` in the same direction, the choice
+    is ``rate * D``-differentially private. If it moves them by up to ``D`` in
+    either direction, the privacy loss is twice as large. With ``bounded_range``,
+    this loss also bounds the range of the loss, and the zCDP parameter of the
+    choice is one eighth of its square.
 
-    Drawn by OpenDP, exactly. Seeded draws are of the same law up to weights
-    below 1e-60 of the largest, which are raised to that: a floor that moves
-    with the least cost, as weights do.
+    Unseeded choices are drawn exactly, by OpenDP. Seeded choices have the same
+    law, except that weights below 1e-60 of the largest weight are raised to that
+    floor. The floor moves with the smallest cost, like the weights.
 
     References
     ----------
@@ -96,28 +103,33 @@ def private_choice(
 def choose_member(
     costs: Sequence[int], sizes: Sequence[int], rate: float, noise: NoiseSource
 ) -> tuple[int, int]:
-    """Draw from groups of candidates of equal cost, by the exponential mechanism.
+    """Draw from groups of candidates with equal costs, by the exponential mechanism.
 
     Proof: doc/theory/private_bounds.md, "Drawing from more candidates than can be listed".
 
     Parameters
     ----------
-    costs, sizes : list of int
-        Cost of each member, and number of members, of each group; of any size.
+    costs : list of int
+        Cost of the members of each group, integers of any size.
+    sizes : list of int
+        Number of members of each group, integers of any size.
     rate : float
-        Positive; ``inf`` takes the first member of the first group of least cost.
+        Privacy loss per unit of cost, positive. ``inf`` chooses the first member
+        of the first group of smallest cost.
     noise : NoiseSource
+        Source of the random numbers.
 
     Returns
     -------
     group, member : int
+        Index of the group, and index of the member within it.
 
     Notes
     -----
-    As :func:`private_choice` with ``bounded_range`` for the list of all
-    members, which is never made. Weights are integers, drawn exactly; their
-    own rounding is paid for by a rate that is lower by 2**-43, which covers
-    it where costs move by at least one.
+    The law is that of :func:`private_choice` with ``bounded_range`` on the list
+    of all members, without making this list. The weights are integers, and the
+    draw is exact. The rate is lowered by 2**-43 to account for the rounding of
+    the weights, which is enough if costs move by at least one.
     """
     least = min(cost for cost, size in zip(costs, sizes, strict=True) if size > 0)
     if math.isinf(rate):
@@ -136,17 +148,17 @@ def _exponential(weights: Sequence[int], noise: NoiseSource) -> int:
         draw -= weight
         if draw < 0:
             return index
-    raise AssertionError("weights do not sum to their sum.")
+    raise AssertionError("the draw is not below the sum of the weights.")
 
 
 def _permute_and_flip(weights: Sequence[int], noise: NoiseSource) -> int:
     order = list(range(len(weights)))
     noise.shuffle(order)
-    # The likeliest one is always taken, where no other was before.
+    # The candidate with the largest weight is always accepted, unless another one was before it.
     return next(index for index in order if noise.below(1 << _WEIGHT_BITS) < weights[index])
 
 
 def _weights(excesses: ArrayLike, rate: float) -> list[int]:
-    """Integers in proportion to ``exp(-rate * excess)``, as exact as floating-point numbers."""
+    """Integers proportional to ``exp(-rate * excess)``, with the precision of floats."""
     weights = np.maximum(np.exp(-rate * np.array(excesses)), _LEAST_WEIGHT)
     return [int(weight) for weight in np.ldexp(weights, _WEIGHT_BITS)]

@@ -11,7 +11,7 @@ from sklearn_dptda.privacy._ledger_stores import process_lock
 
 @dataclass(eq=False)
 class _Block:
-    """One ``with`` block, open until somebody closes it, alive or not who opened it."""
+    """One ``with`` block. It stays open until it is closed, even if its thread has ended."""
 
     accountant: Any
     thread: threading.Thread
@@ -21,7 +21,7 @@ class _Block:
 
 # Blocks around this thread or task, innermost last.
 _AROUND: ContextVar[tuple[_Block, ...]] = ContextVar("_AROUND", default=())
-# All open blocks of the process, for threads and contexts that inherit none.
+# All open blocks of the process, for threads and contexts that inherit no block.
 _OPEN: list[_Block] = []
 
 
@@ -40,7 +40,7 @@ def open_block(accountant: Any) -> None:
 def close_block(accountant: Any) -> None:
     """End the innermost open block of an accountant."""
     with process_lock:
-        # Whoever closes a block that another thread or task has opened closes it all the same.
+        # A block may also be closed by another thread or task than the one that opened it.
         for blocks in (_around(), _OPEN):
             matching = [block for block in blocks if block.accountant is accountant]
             if matching:
@@ -57,24 +57,41 @@ def _around() -> tuple[_Block, ...]:
 def default_accountant() -> Any:
     """Return the accountant of the innermost ``with`` block, or None.
 
+    Private estimators without an accountant of their own call this function.
+
+    Returns
+    -------
+    PrivacyAccountant or None
+        None if there is no block, so that losses are not counted.
+
     Raises
     ------
     RuntimeError
-        Outside of any block, in a worker thread that could belong to several
-        of them, and in a thread in which only other tasks have blocks.
+        If the caller is outside of any block and cannot know which block it
+        belongs to: in a worker thread while several other threads or tasks have
+        blocks, or in a thread in which only other tasks have blocks.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import PrivacyAccountant, default_accountant
+    >>> with PrivacyAccountant(1.0) as accountant:
+    ...     default_accountant() is accountant
+    True
+    >>> default_accountant() is None
+    True
     """
     if around := _around():
         return around[-1].accountant
     with process_lock:
-        # The innermost block of each thread and task counts.
+        # Only the innermost block of each thread and task applies.
         others = {(block.thread, block.task): block for block in _OPEN}.values()
     if not others:
         return None
     several = len({id(block.accountant) for block in others}) > 1
     if several or any(block.thread is threading.current_thread() for block in others):
         raise RuntimeError(
-            "Other threads or tasks have made accountants the default, and it cannot be told "
-            "which of them this one works for: pass accountant= to the estimators instead. "
-            "Nothing was released."
+            "Other threads or tasks have made accountants the default, and it is unknown which of "
+            "them this thread or task belongs to. Nothing was released. Instead of a with block, "
+            "pass accountant= to the estimators."
         )
     return next(iter(others)).accountant

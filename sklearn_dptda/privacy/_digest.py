@@ -1,4 +1,4 @@
-"""Digests of everything that decides about a release: records, parameters, state and code."""
+"""Digests of everything that determines a release: records, parameters, state and code."""
 
 import copyreg
 import dis
@@ -15,7 +15,7 @@ from typing import Any
 
 from sklearn_dptda.privacy._release import state
 
-# Parameters of our estimators that change nothing about a release.
+# Parameters of the estimators of this package that do not change a release.
 NOT_DIGESTED = {"accountant", "n_jobs", "verbose"}
 _ATTRIBUTES_OF_EVERY_CLASS = {
     "__annotations__",
@@ -31,7 +31,8 @@ _STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"]
 def digest_of(value: object) -> bytes:
     """Digest of objects, of the state of estimators among them, and of the code that they run.
 
-    The same in every process that runs the same code. ValueError where something does not pickle.
+    The digest is the same in every process that runs the same code. Raises ValueError if something
+    cannot be pickled.
     """
     sink = sha256()
     try:
@@ -40,28 +41,28 @@ def digest_of(value: object) -> bytes:
         raise ValueError(str(error)) from None
     except Exception as error:
         raise ValueError(
-            "X, a parameter, or something that a function reads cannot be described "
-            f"({type(error).__name__}): pass what pickles."
+            "X, a parameter, or an object that a function reads cannot be described "
+            f"({type(error).__name__}). Pass objects that can be pickled."
         ) from None
     return sink.digest()
 
 
 class _Undescribed(ValueError):
-    """Something that decides about a release has no description, for this reason."""
+    """An object that determines a release cannot be described. The message gives the reason."""
 
 
 class _Describer(pickle.Pickler):
-    """Pickles functions and classes as their code, not as their names, and estimators by value."""
+    """Pickler that describes functions and classes by their code, and estimators by value."""
 
     def __init__(self, sink: Any) -> None:
         super().__init__(_File(sink), protocol=5)
-        # No references to earlier objects: whether equal texts are one object differs between
-        # processes.
+        # Do not refer to earlier objects: whether two equal strings are the same object differs
+        # between processes.
         self.fast = True
         self._open: list[Any] = []
 
     def reducer_override(self, value: Any) -> Any:
-        """Describe what Python would pickle by its name."""
+        """Describe objects that Python would pickle by name only."""
         if value is _described or value is _File:
             return NotImplemented
         if isinstance(value, type | FunctionType | ModuleType):
@@ -69,53 +70,56 @@ class _Describer(pickle.Pickler):
             if release is not None:
                 return _described, (_name(value), release)
         if isinstance(value, type | FunctionType):
-            # Code may refer to itself: what is being described is only named.
+            # Code may refer to itself. An object that is already being described is only named.
             if any(value is other for other in self._open):
                 return _described, (_name(value),)
             self._open.append(value)
             code = _of_class(value) if isinstance(value, type) else _of_function(value)
             return _described, (_name(value), code)
         if isinstance(value, ModuleType):
-            raise _Undescribed(f"the module {value.__name__} is of no installed package: name it.")
+            raise _Undescribed(
+                f"the module {value.__name__} does not belong to an installed package. Refer to "
+                "its functions by name instead."
+            )
         if hasattr(value, "get_params"):
             return _described, _of_estimator(value)
         return _reduced(value)
 
 
 def _reduced(value: Any) -> Any:
-    """What Python pickles an object as; one that it would pickle by its name is described."""
+    """Return the pickled form of an object, or a description if the form is a name only."""
     reduce = copyreg.dispatch_table.get(type(value))
     reduced = value.__reduce_ex__(5) if reduce is None else reduce(value)
     if not isinstance(reduced, str):
         return reduced
-    # Some objects, such as NumPy's universal functions, do not say where they are.
+    # Some objects, such as NumPy's universal functions, do not name their module.
     name = (getattr(value, "__module__", None) or _module_of(value, reduced), reduced)
     release = _release_of_package(str(name[0]).partition(".")[0])
     if release is not None:
         return _described, (name, release)
-    # Such as a function of your own in a cache, whose code may change under the same name.
+    # This may be a cached function of the user, whose code may change under the same name.
     inner = getattr(value, "__wrapped__", None)
     if inner is None:
         raise _Undescribed(
-            f"an object of type {type(value).__name__} pickles by its name alone, so that what it "
-            "does may change: pass a function."
+            f"an object of type {type(value).__name__} pickles by its name alone, so that its "
+            "behaviour could change unnoticed. Pass a function instead."
         )
     return _described, (type(value), name, inner)
 
 
 def _module_of(value: Any, name: str) -> str | None:
-    """Shortest name of an installed module that has this very object under a name."""
+    """Return the shortest name of an installed module in which ``name`` is this very object."""
     found = [key for key, module in [*sys.modules.items()] if vars(module).get(name) is value]
     installed = [key for key in found if _release_of_package(key.partition(".")[0]) is not None]
     return min(installed, key=lambda key: (len(key), key), default=None)
 
 
 def _described(*parts: object) -> None:
-    """Stand for an object in its description."""
+    """Represent an object in a description."""
 
 
 class _File:
-    """File that digests what is written to it."""
+    """File-like object that digests everything written to it."""
 
     def __init__(self, sink: Any) -> None:
         self.write = sink.update
@@ -126,9 +130,9 @@ def _name(value: Any) -> tuple[Any, Any]:
 
 
 def _of_estimator(estimator: Any) -> tuple[type, list[Any]]:
-    """Class, parameters and fitted state, which `clone` keeps of frozen ones."""
+    """Class, parameters and fitted state. ``clone`` keeps the state of frozen estimators."""
     parameters = estimator.get_params(deep=False)
-    # In a class of your own, any parameter may decide about the release.
+    # In a class of the user, any parameter may affect the release.
     ignored = NOT_DIGESTED if _release_of(type(estimator)) else {"accountant"}
     bound = [
         (name, _ordered(value))
@@ -140,7 +144,7 @@ def _of_estimator(estimator: Any) -> tuple[type, list[Any]]:
 
 
 def _ordered(value: Any) -> Any:
-    """The same with containers in an order of their own."""
+    """Replace containers by lists in a defined order."""
     if isinstance(value, dict):
         return [(_ordered(name), _ordered(part)) for name, part in value.items()]
     if isinstance(value, set | frozenset):
@@ -153,12 +157,12 @@ def _ordered(value: Any) -> Any:
 def _of_function(function: FunctionType) -> tuple[Any, ...]:
     codes = list(_nested(function.__code__))
     for step in (step for code in codes for step in dis.get_instructions(code)):
-        # The function imports this module when it is called.
+        # The function imports this module only when it is called.
         name = step.argval if step.opname == "IMPORT_NAME" else None
         if name is not None and _release_of_package(name.partition(".")[0]) is None:
             raise _Undescribed(
-                f"the function {function.__name__} imports {name} when it is called, which may "
-                "change: import it before."
+                f"the function {function.__name__} imports {name} when it is called, and this "
+                "module may change. Import it before, outside of the function."
             )
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     known = function.__globals__
@@ -173,7 +177,7 @@ def _of_function(function: FunctionType) -> tuple[Any, ...]:
 
 
 def _global(value: Any, names: list[str]) -> Any:
-    """A global variable: of modules of your own what is read of them."""
+    """Describe a global variable; of a module of the user, only the names that are read."""
     if isinstance(value, ModuleType) and _release_of(value) is None:
         return [(name, _global(vars(value)[name], names)) for name in names if name in vars(value)]
     return _ordered(value)
@@ -188,7 +192,7 @@ def _of_code(code: CodeType) -> tuple[Any, ...]:
 
 
 def _nested(code: CodeType) -> Iterator[CodeType]:
-    """Code, and that of functions and classes within it."""
+    """Yield a code object, and the code of functions and classes within it."""
     yield code
     for part in code.co_consts:
         if isinstance(part, CodeType):
@@ -206,14 +210,14 @@ def _of_class(kind: type) -> tuple[Any, ...]:
 
 
 def _functions_of(attribute: Any) -> tuple[Any, ...]:
-    """What a method or property is made of; other attributes as they are."""
+    """Functions of a method or property; other attributes unchanged."""
     if isinstance(attribute, property):
         return attribute.fget, attribute.fset, attribute.fdel
     return (getattr(attribute, "__func__", attribute),)
 
 
 def _release_of(value: Any) -> str | None:
-    """Version of the installed package that something belongs to; None for code of your own."""
+    """Version of the installed package of an object; None for code of the user."""
     name = value.__name__ if isinstance(value, ModuleType) else value.__module__
     return _release_of_package(str(name).partition(".")[0])
 
@@ -231,7 +235,7 @@ def _release_of_package(name: str) -> str | None:
     try:
         return version(name)
     except PackageNotFoundError:
-        # The distribution has another name than its package.
+        # The name of the distribution differs from that of its package.
         return getattr(sys.modules[name], "__version__", None)
 
 

@@ -1,7 +1,7 @@
-"""What every private estimator shares: tags, payments, promises, pickles that differ.
+"""Base of all private estimators: tags, payments, guarantees and pickles.
 
-The file ends with what a notebook shows of an estimator, and with the steps of a pipeline that
-have learnt before it without privacy.
+The file ends with two other subjects: the HTML that a notebook shows for an estimator, and the
+detection of earlier pipeline steps that learn from the records without privacy.
 """
 
 import copy
@@ -44,44 +44,52 @@ from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, next_turn
 from sklearn_dptda.privacy._stored_release import SecondDraw
 from sklearn_dptda.privacy._warnings import PrivacyLeakWarning, PrivacyLedgerError, warn_caller
 
-# The entry of a pickle that no two pickles share.
+# Name of the entry that makes each pickle unique.
 FRESH = "_differs_in_every_pickle"
-# The least and the largest finite loss for which no scale of noise overflows.
+# The smallest and the largest finite loss for which no noise scale overflows.
 _EPSILON_RANGE = (1e-6, 1e6)
-# What NoiseSource takes: None for the operating system's entropy.
+# Seed of a NoiseSource. None stands for the operating system's entropy.
 Seed: TypeAlias = int | ReleaseKey | None
 
 
 @dataclass(slots=True)
 class PrivacyTags:
-    """What the privacy checks need to know about an estimator.
+    """Properties of a private estimator that the privacy checks need.
 
-    Attributes
+    An estimator sets them in ``__sklearn_tags__``, as ``tags.privacy``.
+
+    Parameters
     ----------
-    input : {"functions", "clouds", "rows", "graph"}
-        What ``X`` is: a list of functions on a public grid, a list of point
-        clouds, a table with one record per row, an adjacency matrix.
-    releases : {"fit", "transform"}
-        Which method draws the release.
-    adjacency : {"replace-one", "add-remove"}
-        Neighbours that the guarantee speaks of.
-    ragged : bool
-        Whether the number of rows of what is released is private output
-        itself, as that of a diagram or of clusters found.
-    exact_sibling : callable or None
-        Takes the estimator and returns the non-private one that equals it at
-        ``epsilon=inf``.
-    distance : callable or None
-        Takes two releases and returns how far they are apart, where the mean
-        change of their numbers would not tell: where the numbers of rows
-        differ. None compares numbers, and (n, 2) arrays of different length as
-        diagrams.
-    zero_epsilon : bool
-        Whether ``epsilon=0`` is accepted, for a release whose law does not depend
-        on the records.
-    labels : bool
-        Whether a record is a row together with its label, both of which are
+    input : {"functions", "clouds", "rows", "graph"}, default="rows"
+        Kind of ``X``: a list of functions on a public grid, a list of point
+        clouds, a table with one record in each row, or an adjacency matrix.
+    releases : {"fit", "transform"}, default="fit"
+        Method that draws the release.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Neighbours for which the guarantee holds.
+    ragged : bool, default=False
+        Whether the number of rows of the release is private output itself, like
+        the number of points in a diagram or the number of estimated clusters.
+    exact_sibling : callable, default=None
+        Function that takes the estimator and returns the non-private estimator
+        that equals it at ``epsilon=inf``. None: there is no such estimator.
+    distance : callable, default=None
+        Function that takes two releases and returns the distance between them.
+        It is needed if the releases can differ in their numbers of rows. None
+        compares the numbers, and (n, 2) arrays of different lengths as diagrams.
+    zero_epsilon : bool, default=False
+        Whether ``epsilon=0`` is valid. The distribution of such a release does
+        not depend on the records.
+    labels : bool, default=False
+        Whether a record is a row together with its label, so that both are
         protected.
+
+    Examples
+    --------
+    >>> from sklearn.utils import get_tags
+    >>> from sklearn_dptda.cluster import DPMoG
+    >>> get_tags(DPMoG()).privacy.adjacency
+    'add-remove'
     """
 
     input: Literal["functions", "clouds", "rows", "graph"] = "rows"
@@ -96,38 +104,38 @@ class PrivacyTags:
 
 @dataclass(slots=True)
 class PrivateTags(Tags):
-    """scikit-learn's tags and those of privacy."""
+    """The tags of scikit-learn together with the privacy tags."""
 
     privacy: Any = field(default_factory=PrivacyTags)
 
 
 def is_private(estimator: BaseEstimator) -> bool:
-    """Whether an estimator's tags say that it releases under differential privacy."""
+    """Whether the tags of an estimator say that its releases are differentially private."""
     return getattr(get_tags(estimator), "privacy", None) is not None
 
 
 class Paid(list[Seed]):
-    """Seeds of a release that was paid for; it stores what is released beside the payment."""
+    """Seeds of a release that was paid for, with methods that store the release in the ledger."""
 
     def __init__(
         self, seeds: Iterable[Seed], accountant: PrivacyAccountant | None = None, key: str = ""
     ) -> None:
         super().__init__(seeds)
-        # None where nothing is to be kept.
+        # The accountant is None if nothing is to be stored.
         self._accountant, self.key = accountant, key
 
     def keep(self, returned: Any, **learnt_in_transform: Any) -> Any:
-        """Store what ``transform`` returns, and what it has learnt; return the former."""
+        """Store what ``transform`` returns and has learnt, and return the former."""
         self.keep_result({"transform": returned, **learnt_in_transform})
         return returned
 
     def keep_fitted(self, estimator: Any) -> None:
-        """Store what a fit has learnt, but for other estimators that it holds."""
+        """Store the fitted attributes of an estimator, except for estimators that it holds."""
         numbers = {k: v for k, v in learnt(estimator).items() if not isinstance(v, BaseEstimator)}
         self.keep_result(numbers)
 
     def keep_result(self, release: dict[str, Any]) -> None:
-        """Store what was released, by name."""
+        """Store the parts of a release by name."""
         if self._accountant is None:
             return
         try:
@@ -135,38 +143,66 @@ class Paid(list[Seed]):
         except SecondDraw:
             raise
         except Exception as error:
-            # The release is there, whatever fails now: it must not be lost, nor where warnings are
-            # errors.
+            # The release exists and is paid for. It must not be lost because of an error here, even
+            # if warnings are errors.
             reason = str(error).removesuffix(": nothing was released.")
             with suppress(RuntimeWarning):
                 warn_caller(
-                    "This release is paid for and made, and could not be stored in the ledger "
-                    f"({type(error).__name__}: {reason}): keep it yourself.",
+                    "This release was made and paid for, but it could not be stored in the ledger "
+                    f"({type(error).__name__}: {reason}). Save the fitted estimator or the result "
+                    "yourself.",
                     RuntimeWarning,
                 )
 
 
 class PrivateEstimatorMixin(BaseEstimator):
-    """Mixin for estimators that release under differential privacy.
+    """Mixin for your own estimators with differentially private releases.
 
     The estimator has the parameters ``epsilon``, ``accountant`` and
-    ``random_state``, and takes all its noise from
-    :class:`~sklearn_dptda.privacy.NoiseSource`. Before it computes anything
-    from the records that it releases, it enters ``with self._paid(guarantee)``,
-    which yields a list of seeds for its noise. Within that block nothing gives the budget
-    back, and NumPy says nothing about the values of records. It sets
-    ``privacy_guarantee_``. When it has released, ``keep_fitted(self)`` of that list, or
-    ``keep(returned)`` in ``transform``, stores the release beside the payment.
+    ``random_state``. It takes all its noise from
+    :class:`~sklearn_dptda.privacy.NoiseSource`, and follows these steps:
 
-    It pays in ``fit``, or promises there what each later release will cost, by
-    ``_promise``, which ``_check_promise`` compares with the parameters before it
-    pays. Two pickles of an estimator that takes its noise from the operating
-    system differ, so that ``Pipeline(memory=...)`` and :class:`joblib.Memory`
-    never return an old release for a new one.
+    1. Before it computes anything from the records, it enters
+       ``with self._paid(guarantee) as seeds``. This spends the privacy loss of
+       the guarantee and yields a list of seeds for the noise. An error inside the
+       block does not give the budget back, and NumPy does not warn about values
+       of records there.
+    2. It sets ``privacy_guarantee_``.
+    3. It stores the release beside the payment: ``seeds.keep_fitted(self)`` in
+       ``fit``, or ``return seeds.keep(result)`` in ``transform``.
+
+    An estimator that releases in ``transform`` calls ``_promise`` in ``fit`` to
+    state the guarantee of each later release. ``transform`` then calls
+    ``_check_promise``, which refuses parameters that have changed since.
+
+    Any two pickles of an estimator that takes its noise from the operating system
+    differ. Caches such as ``Pipeline(memory=...)`` and :class:`joblib.Memory`
+    therefore never return an old release instead of a new one.
 
     See Also
     --------
-    sklearn_dptda.utils.estimator_checks : What it is held to.
+    sklearn_dptda.utils.estimator_checks : Checks for private estimators.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import NoiseSource, PrivacyGuarantee, PrivateEstimatorMixin
+    >>> class RowCount(PrivateEstimatorMixin):
+    ...     def __init__(self, epsilon=1.0, accountant=None, random_state=None):
+    ...         self.epsilon = epsilon
+    ...         self.accountant = accountant
+    ...         self.random_state = random_state
+    ...     def fit(self, X, y=None):
+    ...         guarantee = PrivacyGuarantee(
+    ...             self.epsilon, 0.0, "add-remove", "one row", "discrete Laplace mechanism",
+    ...             "number of rows", seeded=self.random_state is not None)
+    ...         with self._paid(guarantee) as seeds:
+    ...             noise = NoiseSource(*seeds).discrete_laplace(1 / self.epsilon, 1)
+    ...             self.count_ = len(X) + int(noise[0])
+    ...         self.privacy_guarantee_ = guarantee
+    ...         seeds.keep_fitted(self)
+    ...         return self
+    >>> abs(RowCount(random_state=0).fit([[0.0]] * 100).count_ - 100) < 20
+    True
     """
 
     _validate_params = validate_quoting
@@ -181,10 +217,10 @@ class PrivateEstimatorMixin(BaseEstimator):
         may_repeat: bool = False,
         records: Any = None,
     ) -> Iterator[Paid]:
-        """Pay as :meth:`_pay` does, yield the seeds, and keep silent about records in the block."""
+        """Pay like :meth:`_pay` and yield the seeds; messages in the block do not show records."""
         seeds = self._pay(guarantee, n_seeds, may_repeat=may_repeat, records=records)
         if not isinstance(seeds, Paid):
-            # A child class pays in its own way, and keeps its releases itself.
+            # A subclass pays in its own way and stores its releases itself.
             seeds = Paid(seeds)
         with silent_arithmetic(), without_sizes():
             yield seeds
@@ -197,21 +233,23 @@ class PrivateEstimatorMixin(BaseEstimator):
         may_repeat: bool = False,
         records: Any = None,
     ) -> Paid:
-        """Pay for what the guarantee promises, if there is an accountant, and seed the noise.
+        """Spend the loss of the guarantee, if there is an accountant, and return the seeds.
 
-        Returns seeds, or None for each where the operating system's entropy serves; keys, in
-        a task that may run again, or where ``may_repeat`` says that draws are made in such tasks.
-        ``records`` are everything that the release is computed from, for accountants under a key:
-        None where that is not in memory. Compute what you have paid for under :meth:`_paid`.
+        The seeds are integers, or None for the operating system's entropy. In a task that may run
+        again, they are keys. ``may_repeat`` says that draws are made in such tasks. ``records`` is
+        everything that the release is computed from, which accountants under a key need, or None
+        if the records are not in memory. Do not compute the release under this method but under
+        :meth:`_paid`.
         """
-        # What a bad state can make fail, fails before the payment.
+        # An invalid random state must fail before the payment.
         seeds: list[Seed] = [*spawn_seeds(self.random_state, n_seeds)]
         turn, payer = next_turn(), self._payer()
         if turn is None and isinstance(payer, KeyedAccountant):
             if records is None:
                 raise ValueError(
-                    "An accountant under a key counts releases of records in memory alone, since "
-                    "coins are a function of them."
+                    "An accountant under a key requires records in memory, because the noise is a "
+                    "function of the key and the records. Pass an array or a data frame as X, or "
+                    "an accountant without a key."
                 )
             turn = payer.turn(self, (records, seeds))
         if turn is None and may_repeat:
@@ -219,9 +257,9 @@ class PrivateEstimatorMixin(BaseEstimator):
         key = uuid.uuid4().hex if turn is None else turn.name
         self._spend(guarantee, key, None if turn is None else turn.digest)
         if turn is not None:
-            # One key for the payment and for the coins: neither is had twice without the other.
+            # Payment and noise depend on the same key: a repeated draw has a repeated payment.
             seeds = [turn.coins.child(i) if s is None else s for i, s in enumerate(seeds)]
-        # Exact results are no releases.
+        # Exact results are not stored.
         return Paid(seeds, None if math.isinf(guarantee.epsilon) else self._payer(), key)
 
     def _spend(
@@ -243,14 +281,14 @@ class PrivateEstimatorMixin(BaseEstimator):
         )
 
     def _payer(self) -> PrivacyAccountant | None:
-        """The accountant that pays, or None where nobody keeps count."""
+        """Return the accountant to charge, or None if losses are not counted."""
         return self.accountant if self.accountant is not None else default_accountant()
 
     def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
-        """What one release will promise, from parameters and a number of columns, or None, alone.
+        """Return the guarantee of one release, given only parameters and a number of columns.
 
-        Called before any fit. Where the columns are not known and matter, a bound serves: here
-        what the parameters allow at most.
+        It is called before any fit. ``n_features`` is None if the columns are unknown. If they
+        matter, the guarantee is then a bound: the largest loss that the parameters allow.
         """
         kind = type(self).__name__
         return PrivacyGuarantee(
@@ -266,7 +304,7 @@ class PrivateEstimatorMixin(BaseEstimator):
     def _releases_ahead(
         self, method: str, n_features: int | None
     ) -> list[tuple[Any, PrivacyGuarantee]]:
-        """Who pays for what in one call of ``"fit"`` or ``"transform"``, before any call."""
+        """List the releases of one call of ``"fit"`` or ``"transform"`` and who pays for them."""
         self._validate_params()
         releases = method == self._releasing_method()
         return [(self, self._guarantee_ahead(n_features))] if releases else []
@@ -275,20 +313,25 @@ class PrivateEstimatorMixin(BaseEstimator):
         return get_tags(self).privacy.releases
 
     def _check_epsilon(self, parts: float = 1) -> None:
-        """Refuse losses that are finite and beyond what noise of equal parts can be scaled to."""
+        """Refuse a finite epsilon for which the noise of equal parts could not be scaled."""
         least, most = parts * _EPSILON_RANGE[0], _EPSILON_RANGE[1]
         if not (least <= self.epsilon <= most or math.isinf(self.epsilon)):
             raise ValueError(
-                f"epsilon must be inf or from {least:g} to {most:g}; got {quoted(self.epsilon)}."
+                f"epsilon must be between {least:g} and {most:g}, or inf; got "
+                f"{quoted(self.epsilon)}."
             )
 
     def _after_steps(self, guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
-        """The guarantee; it does not cover what earlier steps learnt, and warns where they did."""
+        """Return the guarantee after a check of earlier pipeline steps, and warn about leaks.
+
+        The guarantee does not cover what earlier steps learnt without privacy.
+        """
         for name, unit in _other_units_before(self, guarantee.unit):
             warn_caller(
-                f"{name} protects {unit}, and {type(self).__name__} {guarantee.unit}: one person "
-                "loses more than either says, and pipeline_guarantee cannot add them. Give groups "
-                "to both; a data frame with the column of ids is handed on.",
+                f"The privacy unit of {name} is {unit}, and that of {type(self).__name__} is "
+                f"{guarantee.unit}. The privacy loss of one person is larger than either guarantee "
+                "states, and pipeline_guarantee cannot add the guarantees. Give groups to both "
+                "steps: a data frame keeps the column of ids from step to step.",
                 PrivacyLeakWarning,
             )
         learners = learners_before(self) if guarantee.public_parameters else []
@@ -296,31 +339,31 @@ class PrivateEstimatorMixin(BaseEstimator):
             return guarantee
         warn_caller(
             f"{', '.join(learners)} learnt from the records before {type(self).__name__}, without "
-            "privacy, which the guarantee does not cover: use public constants in its place, or "
-            "fit it to public data.",
+            "privacy. The privacy guarantee does not cover this. Replace the step by public "
+            "constants, or fit it to public data.",
             PrivacyLeakWarning,
         )
         return replace(guarantee, public_parameters=False)
 
     def _promise(self, guarantee: PrivacyGuarantee) -> None:
-        """Say what each release will promise, for as long as no parameter changes."""
+        """Set the guarantee of each later release, valid until a parameter changes."""
         self.privacy_guarantee_ = self._after_steps(guarantee)
         self._parameters_at_fit = self._parameters()
 
     def _promises_apart(self) -> list[PrivacyGuarantee]:
-        """What ``privacy_guarantee_`` adds up; several steps may share one of them."""
+        """List the summands of ``privacy_guarantee_``; several steps may share one of them."""
         return [self.privacy_guarantee_]
 
     def _check_promise(self) -> None:
-        """Refuse to release under a guarantee of other parameters."""
+        """Raise ValueError if a parameter has changed since the guarantee was set."""
         if self._parameters() != self._parameters_at_fit:
             raise ValueError(
-                "A parameter has changed since fit, so privacy_guarantee_ no longer describes "
-                "what would be released: call fit again."
+                "A parameter has changed since fit, so that privacy_guarantee_ does not describe "
+                "this release any more. Call fit again."
             )
 
     def _parameters(self) -> dict[str, Any]:
-        """What the guarantee depends on, in values that can be compared and pickled."""
+        """Parameters on which the guarantee depends, as values that compare and pickle."""
         compared = {
             name: comparable(value)
             for name, value in self.get_params(deep=False).items()
@@ -344,14 +387,15 @@ class PrivateEstimatorMixin(BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         if "privacy_guarantee_" in state:
-            # With the key of a release its noise can be undone, and what is fitted is published.
+            # Fitted estimators are published, and with the key of a release its noise can be
+            # undone.
             state = {name: without_keys(value) for name, value in state.items()}
-        # A worker process has no ``with`` block around it: the default travels along.
+        # A worker process has no ``with`` block, so that the pickle must hold the default.
         if self.accountant is None and default_accountant() is not None:
             state["accountant"] = default_accountant()
         if self.random_state is None:
-            # Caches know estimators by their pickles, and would replay a release for nothing:
-            # whoever sees that two are equal sees that their records are.
+            # Caches compare estimators by their pickles. They would return an old release without a
+            # payment, and two equal releases would reveal that their records are equal.
             state[FRESH] = secrets.token_hex(16)
         return state
 
@@ -359,7 +403,7 @@ class PrivateEstimatorMixin(BaseEstimator):
         super().__setstate__({name: value for name, value in state.items() if name != FRESH})
 
     def __copy__(self) -> Self:
-        # Copies stay in this process: the default is still there when they are fitted.
+        # A copy stays in this process, where the default still applies when it is fitted.
         return self._with_state(self.__dict__)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -372,7 +416,7 @@ class PrivateEstimatorMixin(BaseEstimator):
 
 
 class HoldsPrivateStepsMixin(BaseEstimator):
-    """Mixin for estimators that fit private ones inside, and whose pickles hold no key."""
+    """Mixin for estimators that fit private estimators inside. Their pickles hold no keys."""
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -382,7 +426,7 @@ class HoldsPrivateStepsMixin(BaseEstimator):
 
 
 def without_keys(value: Any) -> Any:
-    """The same, with accountants that know no key, also in estimators and lists of them."""
+    """Remove the keys of accountants from a value, also in estimators and lists of estimators."""
     if isinstance(value, KeyedAccountant):
         return value.without_key()
     if type(value) in (list, tuple):
@@ -402,10 +446,10 @@ _Fit = TypeVar("_Fit", bound=Callable[..., Any])
 
 
 def refused_without_trace(fit: _Fit) -> _Fit:
-    """Decorate a ``fit`` that promises: one that fails leaves the estimator as it was.
+    """Decorate ``fit`` so that a failed call leaves the estimator unchanged.
 
-    Otherwise a release under the promise of an earlier fit would be made with what the later one,
-    of other parameters, had already set.
+    Otherwise, a later release under the guarantee of an earlier fit could use attributes that the
+    failed fit, with other parameters, had already set.
     """
 
     @wraps(fit)
@@ -423,10 +467,10 @@ def refused_without_trace(fit: _Fit) -> _Fit:
 
 @contextmanager
 def silent_arithmetic() -> Iterator[None]:
-    """Keep NumPy from warning or raising because of the values of records.
+    """Keep NumPy from warnings and errors that depend on the values of records.
 
-    A warning about an overflow would tell, without noise, that there is a record which is large.
-    Each thread and each process has settings of its own, so that tasks enter this themselves.
+    A warning about an overflow would reveal, without noise, that a large record exists. The
+    settings belong to a thread, so that each task enters this block itself.
     """
     with np.errstate(all="ignore"):
         yield
@@ -434,15 +478,15 @@ def silent_arithmetic() -> Iterator[None]:
 
 @contextmanager
 def without_sizes() -> Iterator[None]:
-    """Keep the shapes of arrays that do not fit, which records may decide, out of the error."""
+    """Remove array shapes from memory errors, because the shapes may depend on the records."""
     try:
         yield
     except MemoryError:
-        raise MemoryError("there is too little memory for this fit.") from None
+        raise MemoryError("There is too little memory for this fit.") from None
 
 
 def promise_html(estimator: Any, accountant: PrivacyAccountant | None) -> str:
-    """What a notebook shows below a private estimator: its promise, its error, its budget."""
+    """HTML below a private estimator in a notebook: its guarantee, its error and its budget."""
     style = "font-size:.92em;padding:.2em .8em;max-width:60em"
     parts = []
     guarantee = getattr(estimator, "privacy_guarantee_", None)
@@ -455,32 +499,35 @@ def promise_html(estimator: Any, accountant: PrivacyAccountant | None) -> str:
 
 
 def _error(estimator: Any) -> str:
-    """How far a release is off, where the fitted estimator says so in words or half widths."""
+    """Error of a release, if the fitted estimator states it in words or half widths."""
     statement = getattr(estimator, "error_statement_", "")
     widths = getattr(estimator, "half_widths_", None)
     if statement or widths is None:
         return statement
     return (
-        f"With a probability of {estimator.confidence:.4g} all errors of a release are at most "
+        f"With probability {estimator.confidence:.4g}, all errors of a release are at most "
         f"{max(widths):.3g}."
     )
 
 
 def _budget(accountant: PrivacyAccountant | None) -> str:
     if accountant is None:
-        return "No accountant: nobody keeps count of what is released."
+        return "No accountant: privacy losses are not counted."
     total = f"epsilon={accountant.epsilon:g}, delta={accountant.delta:g}"
     try:
         left = accountant.remaining()
     except PrivacyLedgerError as error:
-        return f"Budget of {total}; its ledger cannot be read: {error}"
-    return f"Budget of {total}; left: epsilon={left.epsilon:.6g}, delta={left.delta:.6g}."
+        return f"Privacy budget: {total}. Its ledger cannot be read: {error}"
+    return (
+        f"Privacy budget: {total}. Remaining: epsilon={left.epsilon:.6g}, delta={left.delta:.6g}."
+    )
 
 
 def learners_in(steps: Iterable[Any], public: bool = False) -> tuple[list[str], bool]:
-    """Names of the steps that learn records without privacy, and whether the output is public.
+    """Names of the steps that learn from records without privacy, and whether the output is public.
 
-    ``public`` says so of the input. What follows a release in ``transform`` is post-processing.
+    ``public`` tells whether the input is public. Steps after a release in ``transform`` are
+    post-processing.
     """
     names: list[str] = []
     for step in steps:
@@ -497,7 +544,7 @@ def _learners(step: Any, public: bool) -> tuple[list[str], bool]:
     if isinstance(step, FeatureUnion | ColumnTransformer):
         listed = getattr(step, "transformers", None) or step.transformer_list
         parts = [part for _, part, *_ in listed]
-        # What is in no column of the list goes through the remainder.
+        # Columns that are not in the list go through the remainder.
         parts.append(getattr(step, "remainder", "drop"))
         each = [_learners(part, public) for part in parts if part != "drop"]
         names = [name for found, _ in each for name in found]
@@ -509,7 +556,7 @@ def _learners(step: Any, public: bool) -> tuple[list[str], bool]:
     return [type(step).__name__] * (not public and learns(step)), public
 
 
-# GUDHI's transformers that treat each sample by itself, whatever their parameters are.
+# Transformers of GUDHI that treat each sample by itself, for all values of their parameters.
 _OF_ONE_SAMPLE = frozenset(
     {
         "BirthPersistenceTransform",
@@ -525,7 +572,7 @@ _OF_ONE_SAMPLE = frozenset(
         "WeightedCechPersistence",
     }
 )
-# Those that do where a range is given, and the parameter that is the range.
+# Transformers of GUDHI that do so if a range is given, and the parameter that gives the range.
 _RANGES = {
     "BettiCurve": "sample_range",
     "Entropy": "sample_range",
@@ -536,10 +583,10 @@ _RANGES = {
 
 
 def _learns_in_gudhi(step: Any) -> bool:
-    """Whether a transformer of GUDHI does more than to map one sample at a time."""
+    """Whether the output of a GUDHI transformer for one sample depends on other samples."""
     name = type(step).__name__
     if name in ("TopologicalVector", "ComplexPolynomial"):
-        # Without a threshold they make as many numbers as the largest diagram asks for.
+        # Without a threshold, the length of their output is determined by the largest diagram.
         return bool(step.threshold <= 0)
     if name == "Entropy" and step.mode == "scalar":
         return False
@@ -553,7 +600,7 @@ def _learns_in_gudhi(step: Any) -> bool:
 
 
 def learns(step: Any) -> bool:
-    """Whether ``fit`` keeps what records say; estimators of this package know it themselves.
+    """Whether ``fit`` learns from the records. Estimators of this package say so themselves.
 
     Proof: doc/theory/people.md, "Maps of one record".
     """
@@ -561,11 +608,11 @@ def learns(step: Any) -> bool:
         return bool(step._learns_records())
     if type(step).__module__.startswith("gudhi."):
         return _learns_in_gudhi(step)
-    # Constants are the caller's, and a frozen step has learnt before.
+    # The caller gives the constants of an imputer, and a frozen step was fitted before.
     constant = isinstance(step, SimpleImputer) and step.strategy == "constant"
     constant = constant and not step.add_indicator
-    # A public list of categories teaches nothing either, unless they are counted, nor does the
-    # number of columns.
+    # An encoder with a public list of categories does not learn either, unless it counts them.
+    # PolynomialFeatures only learns the number of columns.
     listed = isinstance(step, OneHotEncoder | OrdinalEncoder) and not (
         isinstance(step.categories, str) or step.min_frequency or step.max_categories
     )
@@ -574,10 +621,10 @@ def learns(step: Any) -> bool:
 
 
 def learners_before(estimator: Any) -> list[str]:
-    """Names of what has learnt records in the pipelines that are fitting this estimator now.
+    """Names of steps that learnt from records, in the pipelines that are fitting this estimator.
 
-    An estimator does not know its pipeline: the calls that lead here do. Where a step is fitted in
-    a thread or process of its own, nothing is found.
+    An estimator does not know its pipeline, so that the pipelines are looked up in the call stack.
+    If a step is fitted in a thread or process of its own, they are not found.
     """
     names: list[str] = []
     for pipeline in _pipelines():
@@ -586,7 +633,7 @@ def learners_before(estimator: Any) -> list[str]:
 
 
 def _pipelines() -> Iterator[Pipeline]:
-    """Pipelines that are being fitted by the calls that lead here."""
+    """Yield the pipelines in the call stack that are being fitted."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == sklearn.pipeline.__file__:
@@ -597,7 +644,7 @@ def _pipelines() -> Iterator[Pipeline]:
 
 
 def _other_units_before(estimator: Any, unit: str) -> list[tuple[str, str]]:
-    """Steps before this one that protect people where it does not, or the other way round."""
+    """Earlier steps that protect people while this one protects rows, or the other way round."""
     found = []
     for step in [step for pipeline in _pipelines() for step in _before(pipeline, estimator)]:
         other = getattr(getattr(step, "privacy_guarantee_", None), "unit", unit)
@@ -607,7 +654,7 @@ def _other_units_before(estimator: Any, unit: str) -> list[tuple[str, str]]:
 
 
 def _before(pipeline: Pipeline, estimator: Any) -> list[Any]:
-    """Steps before the one that is the estimator, or holds it, or a copy where fits are cached."""
+    """Steps before the one that is or holds the estimator, or a copy of it if fits are cached."""
     steps = [part for _, part in pipeline.steps]
     held = [[part, *_values(part)] for part in steps]
     for same in (lambda part: part is estimator, lambda part: type(part) is type(estimator)):

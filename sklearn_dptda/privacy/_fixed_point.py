@@ -1,4 +1,4 @@
-"""Sums that no rounding, order or grouping of records can change, and their sensitivity.
+"""Exact sums, independent of the order and grouping of records, and their sensitivity.
 
 Proof: doc/theory/noise_and_calibration.md, "Sums".
 Proof: doc/theory/noise_and_calibration.md, "Adjacency".
@@ -15,39 +15,44 @@ from sklearn_dptda._typing import Adjacency, FloatArray
 from sklearn_dptda.privacy._guarantee import check_adjacency
 from sklearn_dptda.privacy._parameters import quoted
 
-# Factors that pay for the roundings of a short computation in floating point: five or so
-# operations, each off by at most 2**-53 of its result.
+# Factors that cover the rounding errors of a short computation in floating point: about five
+# operations, each with a relative error of at most 2**-53.
 ROUND_UP = 1 + 2.0**-50
 ROUND_DOWN = 1 - 2.0**-50
-# A scale of noise has 2**30 to 2**31 steps of the lattice, so that delta grows by some 1e-19 per
-# coordinate (doc/theory/noise_and_calibration.md, "Integer noise") and sums fit 62 bits.
+# A noise scale has 2**30 to 2**31 steps of the lattice. Then delta grows by about 1e-19 per
+# coordinate (doc/theory/noise_and_calibration.md, "Integer noise"), and sums fit 62 bits.
 _STEPS_PER_SCALE_BITS = 30
-# Larger sums of steps are refused: noise added to them must not leave 64-bit integers.
+# Larger sums of steps are refused, so that sums with noise do not overflow 64-bit integers.
 _LARGEST_STEPS = 1 << 62
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far one record can move a statistic.
+    """Sensitivity of a statistic: its largest change between neighbouring data sets.
 
-    A bare number cannot say whether the neighbour has one record replaced or
-    one more or less; a factor of two hides there. Calibration takes this
-    object, and refuses to combine one adjacency with the other.
+    A bare number does not say whether neighbours differ by one replaced record or
+    by one added record, and the two can differ by a factor of two. A
+    ``Sensitivity`` states its adjacency and norm. Adding sensitivities of
+    different adjacency raises an error.
 
     Parameters
     ----------
     value : float
-        Largest change between neighbours, in the units of the statistic.
+        Largest change between neighbours, in the units of the statistic. The
+        noise is proportional to it.
     norm : {"l1", "l2"}
-        Laplace noise needs ``"l1"``, Gaussian noise ``"l2"``.
+        Norm of the change. Laplace noise needs ``"l1"``, Gaussian noise
+        ``"l2"``.
     adjacency : {"replace-one", "add-remove"}
-        Who the neighbours are: same public size and one record changed, or
-        one record more or less, the size itself private.
+        Neighbours. ``"replace-one"`` (bounded): one record is replaced, and the
+        number of records is public. ``"add-remove"`` (unbounded): one record is
+        added or removed, and the number of records is private.
 
     Raises
     ------
     ValueError
-        If the value is negative or not finite, or the others unknown.
+        If ``value`` is negative or not finite, or if ``norm`` or ``adjacency`` is
+        unknown.
 
     Examples
     --------
@@ -71,19 +76,43 @@ class Sensitivity:
     def require(
         self, *, norm: Literal["l1", "l2"] | None = None, adjacency: Adjacency | None = None
     ) -> Self:
-        """Return self, or raise ValueError if norm or adjacency is another one."""
+        """Check the norm and the adjacency.
+
+        Parameters
+        ----------
+        norm : {"l1", "l2"}, default=None
+            Required norm. None accepts both.
+        adjacency : {"replace-one", "add-remove"}, default=None
+            Required adjacency. None accepts both.
+
+        Returns
+        -------
+        Sensitivity
+            The object itself.
+
+        Raises
+        ------
+        ValueError
+            If the norm or the adjacency differs from the required one.
+        """
         for name, wanted in (("norm", norm), ("adjacency", adjacency)):
             if wanted is not None and getattr(self, name) != wanted:
                 raise ValueError(
-                    f"needs a sensitivity with {name} {wanted!r}; got {getattr(self, name)!r}."
+                    f"a sensitivity with {name} {wanted!r} is required; got "
+                    f"{getattr(self, name)!r}."
                 )
         return self
 
     def for_replacement(self) -> Self:
-        """Bound for replaced records: one removed and one added, so at most twice.
+        """Return the sensitivity for replaced records.
 
-        The way back does not exist: a bound for replacement says nothing
-        about a record more or less.
+        Replacing a record removes one and adds one, so that the bound is at most
+        twice as large. There is no conversion in the other direction: a bound for
+        replaced records does not bound the change by an added or removed record.
+
+        Returns
+        -------
+        Sensitivity
         """
         if self.adjacency == "replace-one":
             return self
@@ -95,7 +124,7 @@ class Sensitivity:
     __rmul__ = __mul__
 
     def __add__(self, other: object) -> Self:
-        """Sensitivity of two statistics released jointly, as one vector."""
+        """Return the sensitivity of two statistics that are released jointly, as one vector."""
         if not isinstance(other, Sensitivity):
             return NotImplemented
         other.require(norm=self.norm, adjacency=self.adjacency)
@@ -105,29 +134,30 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """The lattice ``step * Z`` on which a statistic is summed and released.
+    """Lattice ``step * Z`` on which a statistic is summed and released.
 
-    Records are rounded to the lattice one by one, towards zero, before they
-    meet; from there on sums are sums of integers, so neither their order nor
-    their rounding can widen a sensitivity.
+    Each record is rounded to the lattice, towards zero, before records are added.
+    Sums are then sums of integers. Neither their order nor rounding can increase
+    the sensitivity.
 
     Parameters
     ----------
     exponent : int
-        The step is ``2**exponent``: dividing by it is exact.
+        Exponent of the step, which is ``2**exponent``. Division by a power of two
+        is exact.
 
     Notes
     -----
-    **Sensitivity.** Rounding towards zero shrinks every coordinate: bounds of
-    the norm of one record's contribution (add-remove) hold unchanged. Between
-    two replaced contributions rounding can add at most one step per
-    coordinate; :meth:`sum_sensitivity` includes it.
+    **Sensitivity.** Rounding towards zero makes every coordinate smaller. Bounds
+    of the norm of one record's contribution (add-remove) are therefore still
+    valid. Between two replaced contributions, rounding can add at most one step
+    per coordinate, which :meth:`sum_sensitivity` includes.
 
-    **Gaussian noise.** With at least 2**30 steps per scale, discrete Gaussian
-    noise is within ``1 / (40 s**2) < 1e-19`` in total variation, per
-    coordinate, of a continuous Gaussian that is rounded to the lattice, and
-    such rounding is post-processing. The analytic Gaussian calibration holds
-    up to that.
+    **Gaussian noise.** With at least 2**30 steps per scale, the total variation
+    distance, per coordinate, between discrete Gaussian noise and a continuous
+    Gaussian that is rounded to the lattice is at most
+    ``1 / (40 s**2) < 1e-19``. Such rounding is post-processing. The analytic
+    Gaussian calibration holds up to this distance.
 
     Examples
     --------
@@ -142,94 +172,113 @@ class FixedPoint:
 
     @classmethod
     def for_scale(cls, scale: float) -> Self:
-        """Lattice fine enough for noise of the given, public, scale."""
+        """Return a lattice that is fine enough for noise of a given scale.
+
+        Parameters
+        ----------
+        scale : float
+            Public scale of the noise, in the units of the statistic.
+
+        Returns
+        -------
+        FixedPoint
+        """
         if not (scale > 0 and math.isfinite(scale)):
             raise ValueError(f"scale must be positive and finite; got {quoted(scale)}.")
         return cls(math.frexp(scale)[1] - 1 - _STEPS_PER_SCALE_BITS)
 
     @property
     def step(self) -> float:
-        """Distance of neighbouring lattice points."""
+        """Distance between neighbouring lattice points, in the units of the statistic."""
         return math.ldexp(1.0, self.exponent)
 
     def encode(self, values: ArrayLike) -> NDArray[np.int64]:
-        """Round towards zero to whole steps.
+        """Round values towards zero to whole steps.
 
         Parameters
         ----------
         values : array-like of float
+            Values in the units of the statistic.
 
         Returns
         -------
         ndarray of int64
+            Values in steps.
 
         Raises
         ------
         ValueError
-            If a value is not finite, or its multiple of the step leaves 62 bits.
+            If a value is not finite, or has 2**62 steps or more.
         """
         values = np.asarray(values, dtype=float)
-        # The product with a power of two is exact, and far faster, where the power is a float.
+        # The product with a power of two is exact. It is much faster than ldexp if the power is a
+        # normal float.
         usual = abs(self.exponent) < 1000
         steps = np.asarray(
             values * 2.0**-self.exponent if usual else np.ldexp(values, -self.exponent)
         )
         np.trunc(steps, out=steps)
-        # NaN is in no order.
+        # Comparisons with NaN are false, so that NaN is refused as well.
         if not (steps.max(initial=0) < _LARGEST_STEPS and steps.min(initial=0) > -_LARGEST_STEPS):
             raise ValueError("values must be finite and below 2**62 steps of the lattice.")
         return steps.astype(np.int64)
 
     def decode(self, steps: ArrayLike) -> FloatArray:
-        """Turn whole steps into floats.
+        """Convert whole steps to floats.
 
         Parameters
         ----------
         steps : array-like of int
+            Values in steps.
 
         Returns
         -------
         ndarray of float
+            Values in the units of the statistic.
         """
         return np.ldexp(np.asarray(steps).astype(float), self.exponent)
 
     def sum(self, values: ArrayLike, axis: int = 0) -> NDArray[np.int64]:
-        """Exact sum of rounded values: the same in whatever order and grouping.
+        """Return the exact sum of rounded values, independent of their order and grouping.
 
         Parameters
         ----------
         values : array-like of float
+            Values in the units of the statistic.
         axis : int, default=0
+            Axis along which the values are added.
 
         Returns
         -------
         ndarray of int64
-            In steps; :meth:`decode` makes floats of it.
+            The sum in steps. :meth:`decode` converts it to floats.
 
         Raises
         ------
         ValueError
-            If the sum could leave 62 bits.
+            If the sum could have 2**62 steps or more.
         """
         steps = self.encode(values)
         largest = float(np.abs(steps).max(initial=0)) * steps.shape[axis]
         if largest >= _LARGEST_STEPS:
-            raise ValueError("the sum could leave 62 bits: use a coarser lattice.")
+            raise ValueError("the sum could exceed 62 bits: use a coarser lattice.")
         return steps.sum(axis=axis)
 
     def sum_sensitivity(self, sensitivity: Sensitivity, size: int) -> Sensitivity:
-        """Sensitivity of a :meth:`sum` of records, in steps.
+        """Return the sensitivity of a :meth:`sum` of records, in steps.
 
-        Not that of a statistic that is computed first and encoded afterwards:
-        neighbours of such a statistic can fall on both sides of a step.
+        The result is not valid for a statistic that is computed first and encoded
+        afterwards, because rounding can then increase the difference between
+        neighbours.
 
         Parameters
         ----------
         sensitivity : Sensitivity
-            Of the sum before rounding, in its own units: a bound of the norm
-            of one record's contribution, or of the difference of two.
+            Sensitivity of the sum before rounding, in the units of the statistic:
+            a bound of the norm of one record's contribution (add-remove), or of
+            the difference of two contributions (replace-one).
         size : int
-            Number of coordinates that one record can move.
+            Number of coordinates that one record can change.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What one release promises, which data sets are neighbours, and how promises add up.
+"""Privacy guarantees: what one release promises, neighbouring data sets, and composition.
 
 Proof: doc/theory/noise_and_calibration.md, "Adjacency".
 Proof: doc/theory/noise_and_calibration.md, "The ledger's filters".
@@ -16,8 +16,8 @@ from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._calibration import check_epsilon, pure_rho, zcdp_epsilon, zcdp_rho
 from sklearn_dptda.privacy._parameters import quoted
 
-# Factor by which sums may exceed a budget: ten losses of 0.1 must fit a budget of 1, although
-# their floats add up to a little more.
+# Factor by which sums may exceed a budget. Ten losses of 0.1 must fit a budget of 1, although the
+# sum of their floats is slightly larger.
 _BUDGET_TOLERANCE = 1 + 1e-12
 
 # An exact number, or infinity.
@@ -25,7 +25,21 @@ _Exact: TypeAlias = Fraction | float
 
 
 class PrivacyLoss(NamedTuple):
-    """An (epsilon, delta) pair."""
+    """Privacy loss, an (epsilon, delta) pair.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss. Smaller values give more privacy.
+    delta : float
+        Failure probability of the bound.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import PrivacyAccountant
+    >>> PrivacyAccountant(1.0).remaining()
+    PrivacyLoss(epsilon=1.0, delta=0.0)
+    """
 
     epsilon: float
     delta: float
@@ -36,10 +50,10 @@ _UNLIMITED = PrivacyLoss(math.inf, 1.0)
 
 @dataclass(frozen=True)
 class Charge:
-    """What one release costs: epsilon and delta under basic composition, rho under zCDP.
+    """Cost of one release: epsilon and delta under basic composition, rho under zCDP.
 
-    None stands for ``epsilon**2 / 2``, than which Gaussian or exponential mechanisms, for
-    example, have a better rho.
+    If rho is None, ``epsilon**2 / 2`` is used. Gaussian and exponential mechanisms, for example,
+    have a smaller rho.
     """
 
     epsilon: float
@@ -55,14 +69,14 @@ class Charge:
 
     @property
     def concentrated(self) -> float:
-        """The rho that zCDP composition adds up; infinite for what is not zCDP."""
+        """The rho that zCDP composition adds; infinite if the release is not zCDP."""
         if self.rho is not None:
             return self.rho
         return pure_rho(self.epsilon) if self.delta == 0 else math.inf
 
 
 class Sums(NamedTuple):
-    """Exact sums over charges: Fractions, or infinite. They grow by addition alone."""
+    """Exact sums over charges, as Fractions or infinity."""
 
     epsilon: _Exact = Fraction(0)
     delta: _Exact = Fraction(0)
@@ -70,7 +84,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, charges: Iterable[tuple[Charge, int]]) -> Self:
-        """Sums of (charge, count) pairs."""
+        """Return the sums over (charge, count) pairs."""
         sums = cls()
         for charge, count in charges:
             each = charge.epsilon, charge.delta, charge.concentrated
@@ -78,18 +92,18 @@ class Sums(NamedTuple):
         return sums
 
     def plus(self, other: "Sums") -> Self:
-        """Both together."""
+        """Return the sums over the charges of both."""
         pairs = zip(self, other, strict=True)
-        # Fractions may be beyond what can be added to an infinite float.
+        # A Fraction may be too large to be added to an infinite float.
         return type(self)(*(math.inf if math.inf in pair else sum(pair) for pair in pairs))
 
     def to_text(self) -> list[str]:
-        """Text of each sum, that loses no digit."""
+        """Return each sum as a text without rounding."""
         return [str(value) for value in self]
 
     @classmethod
     def from_text(cls, texts: Iterable[str]) -> Self:
-        """Read what :meth:`to_text` wrote."""
+        """Read the result of :meth:`to_text`."""
         return cls(*(math.inf if text == "inf" else Fraction(text) for text in texts))
 
 
@@ -98,7 +112,7 @@ def _exact(value: float) -> _Exact:
 
 
 def _rounded(value: _Exact) -> float:
-    """The nearest float."""
+    """Return the nearest float."""
     try:
         return float(value)
     except OverflowError:
@@ -107,16 +121,16 @@ def _rounded(value: _Exact) -> float:
 
 @dataclass(frozen=True)
 class BasicComposition:
-    """Epsilons add up, deltas add up; any loss can be counted."""
+    """Basic composition: epsilons and deltas are added. Any loss can be counted."""
 
     epsilon: float
     delta: float
 
     def check(self, charge: Charge) -> None:
-        """Refuse what cannot be counted: nothing."""
+        """Accept any charge, because all charges can be counted."""
 
     def asked(self, sums: Sums) -> PrivacyLoss:
-        """Return new losses in the terms of :meth:`remaining`."""
+        """Return new losses in a form that is comparable with :meth:`remaining`."""
         return self.total(sums)
 
     def total(self, sums: Sums) -> PrivacyLoss:
@@ -142,15 +156,16 @@ class BasicComposition:
 
 @dataclass(frozen=True)
 class ZCDPComposition:
-    """Rhos add up; the sum is converted at the delta of the budget.
+    """Composition in zCDP: rhos are added, and the sum is converted at the delta of the budget.
 
     A filter on the sum of rhos is valid for adaptively chosen charges
     (R. Rogers, A. Roth, J. Ullman, S. Vadhan, "Privacy odometers and filters",
     2016; J. Whitehouse, A. Ramdas, R. Rogers, S. Wu, "Fully-adaptive
-    composition in differential privacy", 2023). All of delta goes into the
-    conversion: what is left of it for losses that state a delta and no rho
-    could be chosen after seeing earlier releases, and a union over such
-    choices is more than one of them.
+    composition in differential privacy", 2023). All of delta is used for the
+    conversion. A part of it cannot be kept for losses that state a delta and no
+    rho: the size of that part could be chosen after seeing earlier releases, and
+    the failure probability of a union over such choices is larger than that of a
+    single choice.
     """
 
     epsilon: float
@@ -158,10 +173,10 @@ class ZCDPComposition:
 
     def __post_init__(self) -> None:
         if not self.delta > 0:
-            raise ValueError("composition='zcdp' needs a delta above 0.")
+            raise ValueError("composition='zcdp' requires a delta larger than 0.")
 
     def check(self, charge: Charge) -> None:
-        """Refuse what is not zCDP."""
+        """Refuse a charge that is not zCDP."""
         if math.isfinite(self.epsilon) and charge.rho is None and charge.delta > 0:
             raise ValueError(
                 f"a loss with delta={charge.delta:g} and no rho cannot be counted under "
@@ -169,7 +184,7 @@ class ZCDPComposition:
             )
 
     def asked(self, sums: Sums) -> PrivacyLoss:
-        """Return new losses in the terms of :meth:`remaining`."""
+        """Return new losses in a form that is comparable with :meth:`remaining`."""
         return _pure_loss(_rounded(sums.concentrated))
 
     def total(self, sums: Sums) -> PrivacyLoss:
@@ -193,7 +208,7 @@ class ZCDPComposition:
 
 
 def _pure_loss(rho: float) -> PrivacyLoss:
-    """The pure loss of which rho is the zCDP parameter."""
+    """Return the pure loss whose zCDP parameter is rho."""
     return PrivacyLoss(math.sqrt(2 * rho), 0.0)
 
 
@@ -204,14 +219,14 @@ COMPOSITIONS: dict[str, type[BasicComposition] | type[ZCDPComposition]] = {
 
 
 class Budget(NamedTuple):
-    """What a ledger may spend, and the name of the rule by which losses add up in it."""
+    """Budget of a ledger, and the name of the rule by which losses are added."""
 
     epsilon: float
     delta: float
     composition: str
 
     def rule(self) -> BasicComposition | ZCDPComposition:
-        """Return the rule, or raise ValueError where it cannot have such a budget."""
+        """Return the composition rule, or raise ValueError if it does not allow this budget."""
         return COMPOSITIONS[self.composition](self.epsilon, self.delta)
 
 
@@ -230,20 +245,20 @@ ADJACENCIES = ("replace-one", "add-remove")
 
 
 def check_adjacency(adjacency: Adjacency) -> Adjacency:
-    """Return a known adjacency, or raise ValueError."""
+    """Return the adjacency, or raise ValueError if it is unknown."""
     if adjacency not in ADJACENCIES:
         raise ValueError(f"adjacency must be one of {ADJACENCIES}; got {quoted(adjacency)}.")
     return adjacency
 
 
 class Neighbours(NamedTuple):
-    """Which data sets a loss is about: how they differ, and in what."""
+    """Neighbouring data sets of a loss: how they differ (adjacency), and in what (privacy unit)."""
 
     adjacency: Adjacency
     unit: str
 
 
-# Records of which one person may have any number, as the estimators here call them.
+# Privacy units of which one person may have any number, as the estimators here name them.
 _PARTS = frozenset(
     {
         "one point of a cloud",
@@ -259,10 +274,10 @@ _PARTS = frozenset(
 
 
 def kind_of_unit(unit: str) -> str:
-    """Units of one kind have losses that add up in a ledger.
+    """Return the kind of a privacy unit. A ledger only adds losses of units of one kind.
 
-    People count with people; points, rows and edges with each other; and what somebody has given a
-    name of its own, such as one cloud, with its like.
+    People are one kind. Points, rows and edges together are another. A unit with a name that the
+    caller chose, such as one cloud, is a kind of its own.
     """
     if re.match(r"(all \w[^,]* of )?one person(,| in | with |$)", unit):
         return "person"
@@ -271,48 +286,51 @@ def kind_of_unit(unit: str) -> str:
 
 @dataclass(frozen=True)
 class PrivacyGuarantee:
-    """The promise that one release makes.
+    """Privacy guarantee of one release. It prints as one sentence.
 
     Parameters
     ----------
     epsilon : float
-        Privacy loss; ``inf`` means that nothing is promised.
+        Privacy loss. Smaller values give more privacy. ``inf`` means that there
+        is no privacy.
     delta : float
-        Failure probability of the bound; 0 for a pure guarantee.
+        Failure probability of the bound. 0 for a pure guarantee.
     adjacency : {"replace-one", "add-remove"}
-        Which data sets count as neighbours. That there is at least one record,
-        or that there are at least two people, is public: less is refused.
+        Neighbouring data sets. ``"replace-one"`` (bounded): one privacy unit is
+        replaced. ``"add-remove"`` (unbounded): one is added or removed. Under
+        ``"add-remove"`` it is public that there is at least one record, or that
+        there are at least two people, because smaller inputs are refused.
     unit : str
-        What one record is.
+        The privacy unit, such as ``"one row"`` or ``"all rows of one person"``.
     mechanism : str
-        The mechanism that draws the release.
+        Name of the mechanism that draws the release.
     released : str
-        What leaves the data curator's hands.
+        Description of the release.
     seeded : bool
-        True when the randomness came from a known seed. With the
-        seed, the noise can be undone: such a release is for tests and study only.
+        True if the randomness came from a known seed. The noise can be undone
+        with the seed, so that such a release is for tests and study only.
     exact : bool, default=True
-        False when the law of the release only approximates the one that the
-        proof is about (a Markov chain that is stopped, say).
+        False if the distribution of the release only approximates the one of the
+        proof, as for a Markov chain that is stopped after finitely many steps.
     public_parameters : bool, default=True
-        False when a parameter that should be public, such as the bounding
-        box, was computed from the data.
+        False if a parameter that should be public, such as the bounding box, was
+        computed from the data.
     rho : float, default=None
-        Zero-concentrated privacy loss (zCDP) of the release where the
-        mechanism has a better one than ``epsilon**2 / 2``; what an accountant
-        with ``composition="zcdp"`` counts.
+        Zero-concentrated privacy loss (zCDP) of the release, if it is better than
+        ``epsilon**2 / 2``. Accountants with ``composition="zcdp"`` count it.
     labels : bool, default=False
-        True where a record is a row together with its label, and both are
+        True if a record is a row together with its label, so that both are
         protected.
     release_id : str, default=None
-        Random name of the release, where several steps may share it, as
-        filtrations share a private box. Equal promises of two releases differ
-        in it, and compare equal.
+        Random name of the release, if several steps can share the release, as
+        filtrations share a private box. It is ignored when guarantees are
+        compared.
 
     Raises
     ------
     ValueError
-        If epsilon, delta, rho or the adjacency is out of its range.
+        If epsilon, delta, rho or the adjacency is out of range, or if ``unit`` is
+        empty.
 
     Examples
     --------
@@ -339,15 +357,15 @@ class PrivacyGuarantee:
         Charge(self.epsilon, self.delta, self.rho)
         check_adjacency(self.adjacency)
         if not self.unit:
-            raise ValueError("unit must say what one record is.")
+            raise ValueError("unit must name the privacy unit, such as 'one row'.")
 
     def __add__(self, other: object) -> "PrivacyGuarantee":
-        """Promise of two releases of the same records together, by basic composition.
+        """Guarantee of two releases of the same records together, by basic composition.
 
         Raises
         ------
         ValueError
-            If the two speak of other neighbours or of other records.
+            If the guarantees differ in their adjacency or privacy unit.
         """
         if not isinstance(other, PrivacyGuarantee):
             return NotImplemented
@@ -355,8 +373,8 @@ class PrivacyGuarantee:
             people = "person" in (kind_of_unit(self.unit), kind_of_unit(other.unit))
             remedy = " Give groups to all steps, so that each protects people." * people
             raise ValueError(
-                f"guarantees for {self.adjacency} of {self.unit} and for {other.adjacency} of "
-                f"{other.unit} do not add.{remedy}"
+                f"the guarantees have different neighbours and do not add: {self.adjacency} of "
+                f"{self.unit}, and {other.adjacency} of {other.unit}.{remedy}"
             )
         return PrivacyGuarantee(
             epsilon=self.epsilon + other.epsilon,
@@ -374,12 +392,12 @@ class PrivacyGuarantee:
 
     @property
     def neighbours(self) -> Neighbours:
-        """Which data sets it is about."""
+        """Adjacency and privacy unit."""
         return Neighbours(self.adjacency, self.unit)
 
     @property
     def charge(self) -> Charge:
-        """What an accountant adds up."""
+        """Cost of the release, as accountants count it."""
         return Charge(self.epsilon, self.delta, self.rho)
 
     def to_dp_event(self) -> Any:
@@ -421,7 +439,11 @@ class PrivacyGuarantee:
 
     @property
     def holds(self) -> bool:
-        """Whether the release is fit to be handed on as private."""
+        """Whether you can publish the release as a private one.
+
+        False if epsilon is infinite, if the release is seeded, if its law is not
+        exact, or if a parameter was computed from the data.
+        """
         return (
             math.isfinite(self.epsilon)
             and self.exact
@@ -433,10 +455,10 @@ class PrivacyGuarantee:
         if math.isinf(self.epsilon):
             return f"No privacy (epsilon=inf): {self.released}, exact."
         verb = {"replace-one": "replacing", "add-remove": "adding or removing"}[self.adjacency]
-        # An empty table is refused, which tells it from one with a single record.
+        # An empty table is refused, so that it is distinguishable from one with a single record.
         people = kind_of_unit(self.unit) == "person"
         least = "are at least two" if people else "is at least one"
-        known = f" (that there {least} is public)" * (self.adjacency == "add-remove")
+        known = f" (it is public that there {least})" * (self.adjacency == "add-remove")
         many = self.unit.startswith("all ")
         labels = (", with their labels" if many else " with its label") * self.labels
         text = (
@@ -445,18 +467,18 @@ class PrivacyGuarantee:
         )
         if not self.exact:
             text += (
-                " The law of this release only approximates the one that the bound is proved for:"
-                " the guarantee is nominal."
+                " The distribution of this release only approximates the one of the proof: the"
+                " guarantee is nominal."
             )
         if not self.public_parameters:
             text += (
                 " A parameter that should be public, such as the bounds or the scale of an earlier "
-                "step, was computed from the data, which the bound does not cover."
+                "step, was computed from the data. The guarantee does not cover this."
             )
         if self.seeded:
             text += (
-                " The draw came from a known seed: reproducible, for tests and study only, and"
-                " not private towards anyone who knows the seed."
+                " The draw came from a known seed. It is reproducible, and for tests and study"
+                " only, because the noise can be undone with the seed."
             )
         return text
 

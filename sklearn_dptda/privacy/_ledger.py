@@ -1,11 +1,13 @@
-"""The ledger of a budget: one row that all payments change, and one line for each payment.
+"""The ledger of a privacy budget: one row that all payments change, and one line for each payment.
 
-One transaction checks the budget and writes the spend. What a user has seen of a ledger is noted
-apart from it, in marks, since a backup of the ledger has seen less. A ledger has a folder, and in
-it a small file whose name is the number of payments. Marks are added and never changed, so that
-writers need no lock: the highest one counts. A mark is written before the payments that it tells of
-are committed, and gets its name afterwards: whatever dies in between leaves a mark that lags behind
-its ledger, by payments whose releases were never drawn.
+A payment is one transaction, which checks the budget and writes the line.
+
+Marks outside of the ledger record the state of the ledger that a user has seen last, so that a
+restored backup of the ledger is noticed. Each ledger has a folder for its marks. A mark is a small
+file whose name is the number of payments. Marks are added and never changed, so that writers need
+no lock, and the highest mark is valid. A mark is written before its payments are committed and gets
+its name afterwards. If a program ends in between, the mark lags behind the ledger, but only by
+payments whose releases were never drawn.
 """
 
 import atexit
@@ -86,16 +88,17 @@ CREATE TABLE IF NOT EXISTS privacy_spend (
     estimator TEXT NOT NULL,
     parameters TEXT NOT NULL)
 """
-# Sums of floats are never longer as text; other text could name a number too large to compute.
+# The text of a sum of floats is never longer. Longer text could be a number too large to compute.
 _SUM = re.compile(r"inf|\d{1,2000}(/[1-9]\d{0,2000})?")
-# Servers number payments in columns of 32 bits.
+# Database servers store the number of a payment in a column of 32 bits.
 _MOST_PAYMENTS = 2**31 - 1
 
 
 class State(NamedTuple):
-    """The one row of a ledger that every payment locks: its budget, and what was spent so far.
+    """The one row of a ledger that every payment locks: the budget and the total spent so far.
 
-    Sums are kept exactly, so that a payment costs the same after a million others.
+    Sums are stored exactly, so that the time for a payment does not grow with the number of
+    earlier payments.
     """
 
     id: str
@@ -112,12 +115,12 @@ class State(NamedTuple):
 
     @classmethod
     def new(cls, identity: str, budget: Budget, home: str | None) -> Self:
-        """Nothing spent."""
+        """Return the state of a new ledger, in which nothing was spent."""
         return cls(identity, *budget, home, number=0, adjacency=None, unit=None, **_texts(Sums()))
 
     @classmethod
     def read(cls, row: Iterable[Any], place: str) -> Self:
-        """Return a row of the ledger at ``place``; PrivacyLedgerError where it is damaged."""
+        """Return the state in a row of the ledger at ``place``; PrivacyLedgerError if damaged."""
         state = cls(*row)
         sound = (
             re.fullmatch("[0-9a-f]{32}", str(state.id))
@@ -136,21 +139,21 @@ class State(NamedTuple):
 
     @property
     def account(self) -> dict[str, Any]:
-        """What a mark keeps of it: all but which ledger it is and where."""
+        """The part that a mark stores: everything except for the identity and the place."""
         return {name: v for name, v in self._asdict().items() if name not in ("id", "home")}
 
     @property
     def budget(self) -> Budget:
-        """What may be spent."""
+        """The budget of the ledger."""
         return Budget(self.epsilon, self.delta, self.composition)
 
     @property
     def sums(self) -> Sums:
-        """What has been spent."""
+        """The sums of all payments."""
         return Sums.from_text(self[-3:])
 
     def follows(self, seen: Self) -> bool:
-        """Whether payments alone can have made it of the state that was seen."""
+        """Whether this state can follow from an earlier state by payments alone."""
         if self.account == seen.account:
             return True
         return (
@@ -162,7 +165,7 @@ class State(NamedTuple):
         )
 
     def caught_up(self, seen: Self) -> Self:
-        """The row with at least what was seen spent, and the budget that was seen."""
+        """Return this state with the budget that was seen, and at least the sums that were seen."""
         return seen._replace(
             home=self.home,
             number=max(self.number, seen.number),
@@ -172,7 +175,7 @@ class State(NamedTuple):
         )
 
     def after(self, sums: Sums, number: int, neighbours: Neighbours) -> Self:
-        """The row when ``number`` more lines have been paid for, which add up to ``sums``."""
+        """Return the state after ``number`` more payments, which add up to ``sums``."""
         texts = _texts(self.sums.plus(sums))
         unit = self.unit or neighbours.unit
         adjacency = neighbours.adjacency
@@ -193,13 +196,13 @@ _INSERT_SPEND = (
     f"INSERT INTO privacy_spend (id, {', '.join(COLUMNS)}) "
     f"VALUES (:id, {', '.join(f':{name}' for name in COLUMNS)})"
 )
-# What a line says, whenever it was written.
+# The columns of a line that do not depend on when it was written.
 _CONTENT = COLUMNS[2:]
 _COLUMN_TYPES = {**get_type_hints(Spend), "parameters": dict}
 
 
 class Payment(NamedTuple):
-    """A charge and the other columns of its line; of two with the same key only one is paid."""
+    """A charge and the other columns of its line. Of two payments with one key, one is made."""
 
     charge: Charge
     line: dict[str, Any]
@@ -207,7 +210,7 @@ class Payment(NamedTuple):
 
     @classmethod
     def of(cls, guarantee: PrivacyGuarantee, estimator: str, turn: Turn | None = None) -> Self:
-        """Payment for what a guarantee promises."""
+        """Return the payment for a release with this guarantee."""
         name, digest = (None, None) if turn is None else (turn.name, turn.digest)
         line = {**guarantee.neighbours._asdict(), "what": guarantee.released}
         parameters = {} if digest is None else {"digest": digest}
@@ -217,11 +220,11 @@ class Payment(NamedTuple):
 
     @property
     def neighbours(self) -> Neighbours:
-        """What its loss is about."""
+        """Adjacency and privacy unit of the loss."""
         return Neighbours(self.line["adjacency"], self.line["unit"])
 
     def columns(self) -> dict[str, Any]:
-        """What the line will say."""
+        """Return the contents of the line."""
         charge = self.charge
         losses = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
         return {**losses, **self.line, "parameters": json.dumps(self.line["parameters"])}
@@ -231,17 +234,17 @@ _LEDGERS: weakref.WeakSet["Ledger"] = weakref.WeakSet()
 
 
 class Ledger:
-    """A budget and its spends in a store, whose identity must be the given one, if any."""
+    """A budget and its payments in a store, whose identity must be the given one, if any."""
 
     def __init__(self, store: Store, ledger_id: str | None = None) -> None:
         self.store = store
-        # None until the ledger is created or attached to.
+        # The identity is None until the ledger is created or attached to.
         self.id: Any = ledger_id
         with process_lock:
             _LEDGERS.add(self)
 
     def create(self, budget: Budget) -> None:
-        """Write the budget into a store; PrivacyLedgerError if that holds anything already."""
+        """Write the budget to the store; PrivacyLedgerError if the store is not empty."""
         identity = uuid.uuid4().hex
         with process_lock, noting() as note, self.store.creation() as execute:
             execute(CREATE_BUDGET)
@@ -256,10 +259,10 @@ class Ledger:
         self.id = identity
 
     def attach(self, moved: bool = False) -> Budget:
-        """Adopt and return the budget of the store; PrivacyLedgerError if that has none.
+        """Adopt and return the budget of the store; PrivacyLedgerError if there is none.
 
-        ``moved`` says that this file is the ledger from now on, wherever it was before. What this
-        user has seen it spend stays spent.
+        ``moved`` declares that this file is the ledger from now on, and the original is no longer
+        used. Payments that this user has seen stay paid.
         """
         with process_lock, noting() as note, self.store.transaction() as execute:
             query = READ_STATE + (self.store.lock_clause if moved else "")
@@ -270,9 +273,9 @@ class Ledger:
                 rows = []
             if not rows:
                 raise PrivacyLedgerError(
-                    f"{self.store.place} is no privacy ledger, or one that has lost its budget: "
-                    "nothing can be spent from it. PrivacyAccountant(epsilon, path=...) makes a "
-                    "new one where there is nothing."
+                    f"{self.store.place} is not a privacy ledger, or it has lost its budget. "
+                    "Nothing can be spent from it. To create a new ledger at a path where nothing "
+                    "exists, use PrivacyAccountant(epsilon, path=...)."
                 )
             state = State.read(rows[0], self.store.place)
             self.id = state.id
@@ -288,11 +291,12 @@ class Ledger:
     def spend(self, payments: Sequence[Payment], then: Callable[[], object] | None = None) -> None:
         """Check payments and write them in one transaction, all or none.
 
-        ``then`` is called in it, after all is written, and may still undo it by raising.
+        ``then`` is called in the transaction after everything is written. If it raises, nothing is
+        written.
 
-        A payment whose key was paid for before, by the same line, is not made again. Nothing is
-        written where it raises PrivacyBudgetExceeded, since the charges do not fit, or
-        PrivacyLedgerError, since the store cannot be used, or a key has another line.
+        A payment is not repeated if there is one with the same key and the same line. Raises
+        PrivacyBudgetExceeded if the charges do not fit. Raises PrivacyLedgerError if the store
+        cannot be used, or if there is another line under a key. Nothing is written in these cases.
         """
         with self._transaction(lock=True) as (execute, state):
             due = [payment for payment in payments if not _is_paid(execute, payment)]
@@ -302,7 +306,7 @@ class Ledger:
                 then()
 
     def check(self, charges: Sequence[tuple[Charge, int]], neighbours: set[Neighbours]) -> None:
-        """Raise what spending these (charge, count) pairs would raise, and write nothing."""
+        """Raise the same errors as spending these (charge, count) pairs, and write nothing."""
         with self._transaction() as (_, state):
             _check_charges(state, charges, neighbours)
 
@@ -312,13 +316,13 @@ class Ledger:
             return state
 
     def spends(self) -> list[Spend]:
-        """Return all spends in their order."""
+        """Return all payments in their order."""
         with self._transaction() as (execute, _):
             rows = execute(f"SELECT {', '.join(COLUMNS)} FROM privacy_spend ORDER BY number")
         return [self._line(row) for row in rows]
 
     def is_paid(self, key: str) -> bool:
-        """Whether there is a payment of that name."""
+        """Whether there is a payment with this key."""
         with self._transaction() as (execute, _):
             return is_paid(execute, key)
 
@@ -328,23 +332,23 @@ class Ledger:
             write_release(execute, self.store, key, content)
 
     def release(self, key: str) -> Any:
-        """What is stored under a key; LookupError where nothing is."""
+        """Return the release that is stored under a key; LookupError if there is none."""
         with self._transaction() as (execute, _):
             return read_release(execute, self.store, key)
 
     def release_under(self, key: ReleaseKey) -> Any:
-        """What is stored of the last release of a task."""
+        """Return the last release of a task that is stored."""
         with self._transaction() as (execute, _):
             names = list(takewhile(partial(is_paid, execute), names_under(key)))
             return read_release(execute, self.store, names[-1] if names else key.name())
 
     def releases(self) -> list[PaidRelease]:
-        """All payments in their order, and what is stored of them."""
+        """Return all payments in their order, with the sizes of stored releases."""
         with self._transaction() as (execute, _):
             return list_releases(execute, self.store)
 
     def extract(self) -> tuple[State, list[dict[str, Any]], dict[str, str]]:
-        """State, lines and digests of stored releases, at one moment."""
+        """Return state, lines and digests of stored releases, in one transaction."""
         columns = f"id, {', '.join(COLUMNS)}"
         with self._transaction() as (execute, state):
             rows = execute(f"SELECT {columns} FROM privacy_spend ORDER BY number")
@@ -364,7 +368,7 @@ class Ledger:
 
     @contextmanager
     def _transaction(self, lock: bool = False) -> Iterator[tuple[Execute, State]]:
-        """Yield a function that runs statements, and the state; note what became of that."""
+        """Yield a function that runs statements, and the state; write a mark afterwards."""
         with process_lock, noting() as note, self.store.transaction() as execute:
             state = self._state(execute, lock)
             yield execute, state
@@ -373,33 +377,35 @@ class Ledger:
             note(state)
 
     def _state(self, execute: Execute, lock: bool = False) -> State:
-        # Marks first: whoever pays meanwhile adds to the ledger, and then a mark.
+        # Read the mark first. A concurrent payment changes the ledger before it adds its mark, so
+        # that the mark is never ahead of the ledger.
         mark = last_mark(self.id)
         rows = execute(READ_STATE + (self.store.lock_clause if lock else ""))
         if not rows or self.id not in (None, rows[0][0]):
             raise PrivacyLedgerError(
                 f"The privacy ledger {self.store.place} is not the one that this accountant "
-                "was made for: nothing was released."
+                "was created for: nothing was released."
             )
         state = State.read(rows[0], self.store.place)
         if state.home != self.store.home(execute):
             raise PrivacyLedgerError(
-                f"The privacy ledger {self.store.place} is a copy, or was made on another machine, "
-                "and the original may still be spent from: nothing was released. Machines share a "
-                "ledger in a database server, path='postgresql://...'. If this file has replaced "
-                "the original: PrivacyAccountant.open(path, moved=True)."
+                f"The privacy ledger {self.store.place} is a copy, or it was created on another "
+                "machine, and the original may still be in use. Nothing was released. To share a "
+                "ledger between machines, use a database server, path='postgresql://...'. If this "
+                "file has replaced the original, open it with PrivacyAccountant.open(path, "
+                "moved=True)."
             )
         if not state.follows(_seen(state, mark)):
             raise PrivacyLedgerError(
-                f"The privacy ledger {self.store.place} lacks payments that you have seen in it, "
-                "like a restored backup, or a copy beside which another one was spent from: "
-                "nothing was released. PrivacyAccountant.open(path, moved=True) goes on with it, "
-                "and with the loss of all that was seen."
+                f"The privacy ledger {self.store.place} lacks payments that you have seen in it. "
+                "It may be a restored backup, or a copy while another copy was in use. Nothing was "
+                "released. To continue with this file, open it with PrivacyAccountant.open(path, "
+                "moved=True), which adds the losses of all payments that you have seen."
             )
         return state
 
     def share(self) -> None:
-        """Move a ledger from memory to a temporary file that other processes can open."""
+        """Move a ledger from memory to a temporary file, which other processes can open."""
         with process_lock:
             if isinstance(self.store, MemoryStore):
                 folder = tempfile.mkdtemp(prefix="sklearn_dptda_")
@@ -412,10 +418,10 @@ class Ledger:
 
 
 def _add_units(execute: Execute) -> None:
-    """Let a ledger that was made before it knew of units say that it does not know them."""
+    """Add the columns of privacy units to a ledger of an earlier version, with no units known."""
     rows = execute("SELECT * FROM privacy_budget")
     if rows and len(rows[0]) == len(State._fields):
-        # The columns are those of the state but for the unit, and a key.
+        # The table has a primary key and all columns of the state except for the unit.
         execute("ALTER TABLE privacy_budget ADD COLUMN unit TEXT")
         execute("ALTER TABLE privacy_spend ADD COLUMN unit TEXT NOT NULL DEFAULT ''")
 
@@ -423,21 +429,21 @@ def _add_units(execute: Execute) -> None:
 def _write_payments(execute: Execute, state: State, due: Sequence[Payment]) -> None:
     charges = [(payment.charge, 1) for payment in due]
     sums = _check_charges(state, charges, {payment.neighbours for payment in due})
-    # Finer times tell how long the release between two payments ran.
+    # A finer time would reveal how long the release between two payments took.
     time = datetime.now(UTC).date().isoformat()
     for number, payment in enumerate(due, state.number + 1):
         identity = payment.key or uuid.uuid4().hex
         line = {"id": identity, "number": number, "time": time, **payment.columns()}
         execute(_INSERT_SPEND, line)
-    # What changes and nothing else: a role that may pay needs no right to write a budget, and none
-    # to write whose losses are counted once the first payment has said that.
+    # Update only the columns that change. A database role for payments then needs no right to write
+    # the budget, nor, after the first payment, to write the adjacency and the privacy unit.
     before, after = state._asdict(), state.after(sums, len(due), due[0].neighbours)._asdict()
     new = {name: value for name, value in after.items() if value != before[name]}
     execute("UPDATE privacy_budget SET " + ", ".join(f"{name} = :{name}" for name in new), new)
 
 
 def _is_paid(execute: Execute, payment: Payment) -> bool:
-    """Whether it was made before; PrivacyLedgerError where its key has paid for something else.
+    """Whether the payment was made before; PrivacyLedgerError if its key has another line.
 
     Proof: doc/theory/kept_releases.md, "One payment, one release".
     """
@@ -447,8 +453,8 @@ def _is_paid(execute: Execute, payment: Payment) -> bool:
     rows = execute(query, {"id": payment.key})
     if rows and dict(zip(_CONTENT, rows[0], strict=True)) != payment.columns():
         raise PrivacyLedgerError(
-            "Something else was paid for under the key of this release, such as other "
-            "records, parameters or code: nothing was released. Each release needs a "
+            "Something else was paid for under the key of this release: the records, the "
+            "parameters or the code differ. Nothing was released. Each release needs a "
             "ReleaseKey of its own."
         )
     return bool(rows)
@@ -457,7 +463,7 @@ def _is_paid(execute: Execute, payment: Payment) -> bool:
 def _check_charges(
     state: State, charges: Sequence[tuple[Charge, int]], neighbours: set[Neighbours]
 ) -> Sums:
-    """Refuse (charge, count) pairs that cannot be added; return their sums.
+    """Return the sums of (charge, count) pairs, or raise if they cannot be added or do not fit.
 
     Proof: doc/theory/noise_and_calibration.md, "Adjacency".
     """
@@ -470,17 +476,17 @@ def _check_charges(
         if kind_of_unit(other) == kind_of_unit(counted):
             continue
         raise ValueError(
-            f"This ledger counts losses of {counted}; a loss of {other} cannot be added, since one "
-            "may have many of the other. Let all estimators protect the same records, by groups or "
-            "unit, or keep a ledger for each."
+            f"This ledger counts losses of {counted}; a loss of {other} cannot be added, because "
+            "one of these units may contain many of the other. Use the same privacy unit in all "
+            "estimators, by their parameters groups or unit, or use one ledger for each unit."
         )
     kinds = {kind for kind in (*(n.adjacency for n in neighbours), state.adjacency) if kind}
     if len(kinds) > 1:
         counted = state.adjacency or min(kinds)
         raise ValueError(
             f"This ledger counts losses under {counted!r} adjacency; a loss under "
-            f"{max(kinds - {counted})!r} adjacency cannot be added. Give all estimators the "
-            "same adjacency: adjacency='replace-one' is the one that diagrams and graphs have."
+            f"{max(kinds - {counted})!r} adjacency cannot be added. Use the same adjacency in all "
+            "estimators: adjacency='replace-one' is the one that diagrams and graphs have."
         )
     sums = Sums.of(charges)
     if not rule.fits(state.sums.plus(sums)):
@@ -494,10 +500,10 @@ def _remove(folder: str, owner: int) -> None:
 
 
 def _before_fork() -> None:
-    """Wait for transactions to end, and let the child find the ledgers of this process."""
+    """Wait for transactions to end, and share the ledgers of this process with the child."""
     process_lock.__enter__()
     for ledger in list(_LEDGERS):
-        # What cannot be shared stays in memory, where the child will be refused.
+        # A ledger that cannot be shared stays in memory, and the child is refused access.
         with suppress(PrivacyLedgerError, OSError):
             ledger.share()
 
@@ -516,51 +522,51 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def noting() -> Iterator[Callable[..., None]]:
-    """Yield a function that prepares a mark; marks count once the block has ended well."""
+    """Yield a function that prepares a mark; marks become valid if the block ends without error."""
     prepared = []
 
     def note(state: State, make: bool = False) -> None:
-        """Prepare the mark of a state; ``make`` begins to keep marks of its ledger."""
+        """Prepare the mark of a state; ``make`` creates the folder for marks of its ledger."""
         folder, number = _folder(state.id), state.number
         if _numbers(folder)[-1:] >= [number] or not (make or os.path.isdir(folder)):
             return
         new = os.path.join(folder, f"{number}.{uuid.uuid4().hex}")
         with _said(folder):
             if not os.path.isabs(folder):
-                raise FileNotFoundError(errno.ENOENT, "this user has no home")
+                raise FileNotFoundError(errno.ENOENT, "this user has no home directory")
             os.makedirs(folder, mode=0o700, exist_ok=True)
             with open(new, "x", encoding="utf-8") as file:
                 file.write(json.dumps(state.account))
                 file.flush()
-                # What has a name is whole, also after a power failure.
+                # A file with the name of a mark must be complete, even after a power failure.
                 os.fsync(file.fileno())
             prepared.append((new, folder, str(number)))
 
     yield note
     for new, folder, name in prepared:
         with _said(folder):
-            # Another process that has set a higher mark meanwhile has removed this one.
+            # Another process may have set a higher mark in the meantime and removed this one.
             with suppress(FileNotFoundError):
                 os.replace(new, os.path.join(folder, name))
             _clear(folder)
 
 
 def last_mark(ledger_id: str) -> tuple[str, str] | None:
-    """Place and text of the highest mark, or None."""
+    """Return place and text of the highest mark, or None."""
     folder = _folder(ledger_id)
     for _ in range(3):
         numbers = _numbers(folder)
         if not numbers:
             break
         place = os.path.join(folder, str(numbers[-1]))
-        # It is gone where two higher ones have come meanwhile.
+        # The file is missing if two higher marks were set in the meantime.
         with suppress(FileNotFoundError), open(place, encoding="utf-8", errors="replace") as file:
             return repr(place), file.read()
     return None
 
 
 def _seen(state: State, mark: tuple[str, str] | None) -> State:
-    """Return what a mark tells of the ledger in a state; without one, that very state."""
+    """Return the state that a mark records, or the given state if there is no mark."""
     if mark is None:
         return state
     place, text = mark
@@ -572,20 +578,20 @@ def _seen(state: State, mark: tuple[str, str] | None) -> State:
 
 @contextmanager
 def _said(folder: str) -> Iterator[None]:
-    """Go on without marks where there can be none, but not in silence."""
+    """Warn and continue if no mark can be written."""
     try:
         yield
     except OSError as error:
         warn_caller(
-            f"What is paid cannot be noted in {folder!r} ({error.strerror}): a backup that is "
-            "restored in place of this ledger will not be noticed. The environment variable "
-            "XDG_STATE_HOME names another folder.",
+            f"The state of the ledger cannot be recorded in {folder!r} ({error.strerror}). If a "
+            "backup is restored in place of this ledger, it will not be noticed. Set the "
+            "environment variable XDG_STATE_HOME to use another folder.",
             RuntimeWarning,
         )
 
 
 def _folder(ledger_id: str) -> str:
-    """Where this system keeps what programs remember for a user."""
+    """Folder of the marks of a ledger, where this system keeps the state of programs of a user."""
     place = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(place):
         places = {"win32": "~/AppData/Local", "darwin": "~/Library/Application Support"}
@@ -594,14 +600,14 @@ def _folder(ledger_id: str) -> str:
 
 
 def _numbers(folder: str) -> list[int]:
-    """Numbers of the marks, from the lowest."""
+    """Return the numbers of the marks in increasing order."""
     with suppress(OSError):
         return sorted(int(name) for name in os.listdir(folder) if name.isdecimal())
     return []
 
 
 def _clear(folder: str) -> None:
-    """Remove what is below the two highest marks: who lists the folder meanwhile finds one."""
+    """Remove all but the two highest marks. A concurrent reader of the folder still finds one."""
     lowest = min(_numbers(folder)[-2:], default=0)
     for name in os.listdir(folder):
         number = name.partition(".")[0]

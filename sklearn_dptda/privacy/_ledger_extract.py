@@ -1,9 +1,9 @@
-"""Extracts of ledgers, which somebody who has no ledger can check: payments in a chain of hashes.
+"""Extracts of ledgers: payments in a chain of hashes, which an auditor can check without a ledger.
 
-The hash of a payment is that of its line and of the hash before it, so that a line which was
-changed, moved or removed does not fit to those behind it. The seal is the hash of everything. Who
-writes an extract can write another one: what holds it are an earlier extract, whose payments must
-be the first ones of every later one, and a seal that was noted.
+Each payment has a hash of its line and of the previous hash. If a line was changed, moved or
+removed, the hashes after it do not match. The seal is the hash of the whole extract. The author of
+an extract can also write a different one with valid hashes. An earlier extract, whose payments must
+be the first ones of every later extract, or a seal that was recorded reveals this.
 """
 
 import hashlib
@@ -15,12 +15,12 @@ from sklearn_dptda.privacy._guarantee import Budget, Charge, Sums, kind_of_unit
 from sklearn_dptda.privacy._ledger import Ledger
 
 FORMAT_VERSION = 1
-# What an extract consists of, but for the seal.
+# Names of the parts of an extract, except for the seal.
 _PARTS = ("format_version", "ledger", "budget", "counted", "payments", "releases")
 
 
 def extract_of(ledger: Ledger) -> dict[str, Any]:
-    """Everything that a ledger says, in JSON."""
+    """Return the contents of a ledger as a dictionary for JSON."""
     state, lines, digests = ledger.extract()
     payments, last = [], ""
     for line in lines:
@@ -34,13 +34,13 @@ def extract_of(ledger: Ledger) -> dict[str, Any]:
         "payments": payments,
         "releases": digests,
     }
-    # An infinite budget is a text, since JSON has no such number.
+    # An infinite budget is written as text, because JSON has no infinite numbers.
     extract = json.loads(json.dumps(_finite(extract)))
     return {**extract, "seal": _hash(extract)}
 
 
 def changes_in(extract: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> list[str]:
-    """What was changed, removed or does not add up, in words; ValueError for no extracts."""
+    """Describe what was changed or removed, or does not add up; ValueError for invalid extracts."""
     found = _changes_within(extract)
     if earlier is None:
         return found
@@ -52,7 +52,7 @@ def _changes_within(extract: Mapping[str, Any]) -> list[str]:
     _check_form(extract)
     found = _broken_chain(extract) + _wrong_sums(extract) + _strange_lines(extract)
     if extract["seal"] != _hash({name: extract[name] for name in _PARTS}):
-        found.append("the seal is that of another extract")
+        found.append("the seal does not match the extract")
     return found
 
 
@@ -63,19 +63,19 @@ def _check_form(extract: Any) -> None:
         raise ValueError("The extract was made by a newer version of sklearn-dptda.")
     try:
         _counted(extract)
-        # What is nested too deeply, or is no number of JSON, has no hash.
+        # Values that are nested too deeply, or that are not valid in JSON, have no hash.
         _hash(extract)
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError):
         whole = False
     if not whole:
         raise ValueError(
-            "This is no extract of a ledger: a part is missing, unknown, or no number that a "
-            "ledger can have written."
+            "This is not an extract of a ledger: a part is missing or unknown, or it is not a "
+            "number that a ledger can have written."
         )
 
 
 def _counted(extract: Mapping[str, Any]) -> tuple[Budget, Sums]:
-    """Budget, and what the lines add up to."""
+    """Return the budget and the sums of the lines."""
     charges = []
     for line in extract["payments"]:
         if not all(isinstance(line[name], str) for name in ("hash", "key", "time", "unit")):
@@ -96,7 +96,7 @@ def _charge(line: Mapping[str, Any]) -> Charge:
 
 
 def _is_loss(line: Mapping[str, Any]) -> bool:
-    """Whether a line has numbers that a payment can have."""
+    """Whether the numbers of a line are valid for a payment."""
     try:
         _charge(line)
     except ValueError:
@@ -105,19 +105,19 @@ def _is_loss(line: Mapping[str, Any]) -> bool:
 
 
 def _strange_lines(extract: Mapping[str, Any]) -> list[str]:
-    """Lines that no accountant writes, though they fit into the chain."""
+    """Describe lines that no accountant writes, although their hashes may be valid."""
     payments, found = extract["payments"], []
     for payment in payments:
         if not _is_loss(payment):
-            found.append(f"payment {payment.get('number')} has a loss that no release has")
+            found.append(f"payment {payment.get('number')} has a privacy loss that is not possible")
     keys = [payment["key"] for payment in payments]
     if len({*keys}) < len(keys):
-        found.append("two payments have one key")
+        found.append("two payments have the same key")
     if not {*extract["releases"]} <= {*keys}:
         found.append("a stored release has no payment")
     days = [payment["time"] for payment in payments]
     if days != sorted(days):
-        found.append("a payment has an earlier day than one before it")
+        found.append("a payment has an earlier date than the payment before it")
     kinds = {(kind_of_unit(payment["unit"]), payment.get("adjacency")) for payment in payments}
     if len(kinds) > 1:
         found.append("payments are for different units or adjacencies, which cannot be added")
@@ -129,7 +129,7 @@ def _broken_chain(extract: Mapping[str, Any]) -> list[str]:
     for number, payment in enumerate(extract["payments"], 1):
         line = {name: value for name, value in payment.items() if name != "hash"}
         if line.get("number") != number:
-            found.append(f"payment {number} is missing, or stands in another place")
+            found.append(f"payment {number} is missing or out of order")
         if payment["hash"] != _hash([last, line]):
             found.append(f"payment {number} was changed, or one before it is missing")
         last = payment["hash"]
@@ -137,20 +137,20 @@ def _broken_chain(extract: Mapping[str, Any]) -> list[str]:
 
 
 def _wrong_sums(extract: Mapping[str, Any]) -> list[str]:
-    """What the lines say about the budget, beside what the ledger has counted."""
+    """Describe where the lines contradict the sums of the ledger or the budget."""
     counted, payments, (budget, sums) = extract["counted"], extract["payments"], _counted(extract)
     found = []
     if counted["number"] != len(payments):
         found.append(f"the ledger has counted {counted['number']} payments, not {len(payments)}")
     if sums.to_text() != [counted[name] for name in _SUMS]:
-        found.append("the payments do not add up to what the ledger has counted")
+        found.append("the payments do not add up to the sums that the ledger has counted")
     if not budget.rule().fits(sums):
         found.append("the payments exceed the budget")
     return found
 
 
 def _changed_since(earlier: Mapping[str, Any], extract: Mapping[str, Any]) -> list[str]:
-    """How a later extract contradicts an earlier one."""
+    """Describe where a later extract contradicts an earlier one."""
     found = []
     for name, what in (("ledger", "extracts are of two ledgers"), ("budget", "the budget changed")):
         if earlier[name] != extract[name]:
@@ -167,7 +167,7 @@ def _changed_since(earlier: Mapping[str, Any], extract: Mapping[str, Any]) -> li
     return found
 
 
-# Sums of a ledger, by the names that an extract has for them.
+# Names of the sums of a ledger in an extract.
 _SUMS = ("epsilon", "delta", "rho")
 
 
@@ -177,7 +177,7 @@ def _hash(value: object) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """The same with texts for numbers that JSON does not have."""
+    """Replace infinite numbers, which JSON does not have, by text."""
     if isinstance(value, float) and value == float("inf"):
         return "inf"
     if isinstance(value, dict):

@@ -1,8 +1,7 @@
-"""Where a ledger lives: in memory, in an SQLite file, in a database server.
+"""Stores of ledgers: in memory, in an SQLite file, or in a database server.
 
-A store does one thing: run a few statements in a transaction that no other writer can interleave
-with. It also knows its home, which a copy does not share, so that a ledger can tell that it was
-copied.
+A store runs statements in a transaction that excludes other writers. It also has a home, an
+identity of its place that a copy does not share, so that copies of a ledger are recognised.
 """
 
 import hashlib
@@ -20,18 +19,18 @@ from typing import Any, TypeAlias, cast
 from sklearn_dptda._typing import PathLike
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 
-# Seconds that a writer waits for its turn.
+# Seconds that a writer waits for the lock.
 _LOCK_TIMEOUT = 60.0
 _POSTGRESQL_HOME = """
 SELECT concat_ws(':', system_identifier, pg_database.oid, CAST('privacy_budget' AS regclass)::oid)
 FROM pg_control_system(), pg_database WHERE datname = current_database()
 """
 _SQLITE_URL = re.compile(r"sqlite(\+\w+)?:///")
-# Where Linux keeps the identity that an installation was given.
+# Files in which Linux keeps the identity of an installation.
 _MACHINE_ID_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
-# Where Linux names the file systems of devices.
+# Folder in which Linux lists the file systems of devices.
 _DEVICE_UUIDS = "/dev/disk/by-uuid"
-# The bit of the address of a network card that says that the address was made up.
+# This bit of the address of a network card is set if the address was generated at random.
 _MADE_UP_ADDRESS = 1 << 40
 
 # Runs one statement, with parameters if it has some, and returns its rows.
@@ -39,10 +38,11 @@ Execute: TypeAlias = Callable[..., list[tuple[Any, ...]]]
 
 
 class ProcessLock:
-    """One lock of this process around everything that touches a ledger.
+    """Lock of this process around all operations on ledgers.
 
-    A fork takes it first, so that the child inherits no ledger in the middle of
-    a transaction and no lock of SQLite that is held by a thread it lacks.
+    A fork takes the lock first. Otherwise the child could inherit a ledger in the
+    middle of a transaction, or a lock of SQLite that is held by a thread which
+    does not exist in the child.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class ProcessLock:
         self._lock.release()
 
     def renew(self) -> None:
-        """Start anew in a forked child, whose only thread held the lock."""
+        """Replace the lock in a forked child, whose only thread held it."""
         self._lock = threading.RLock()
 
 
@@ -63,7 +63,7 @@ process_lock = ProcessLock()
 
 
 def make_store(location: PathLike) -> "Store":
-    """SqliteStore for a path or its SQLite URL, ServerStore for another SQLAlchemy URL."""
+    """Return a SqliteStore for a path or SQLite URL, a ServerStore for another SQLAlchemy URL."""
     location = os.fsdecode(location)
     if not location or "\0" in location:
         raise ValueError(f"path must name a file or a database; got {location!r}.")
@@ -71,21 +71,21 @@ def make_store(location: PathLike) -> "Store":
         location = location[prefix.end() :]
         if not location or location.startswith(":") or "?" in location:
             raise ValueError(
-                "path is no usable SQLite URL: it takes the name of a file, and no options."
+                "path is not a valid SQLite URL: give the name of a file, and no options."
             )
     if "://" in location:
         return ServerStore(location)
-    # Two leading slashes would make the first folder the name of a machine.
+    # With two leading slashes, the first folder would be read as the name of a machine.
     return SqliteStore(re.sub("^//+", "/", os.path.abspath(location)))
 
 
 class Store:
-    """What all stores have: a place in words, a location that opens it, transactions, a home."""
+    """Base of all stores: a place in words, a location to open it, transactions, and a home."""
 
     place: str
     location: str
     lock_clause = ""
-    # Type of a column of bytes.
+    # SQL type of a column of bytes.
     bytes_type = "BLOB"
 
     def transaction(self) -> AbstractContextManager[Execute]:
@@ -93,35 +93,35 @@ class Store:
         raise NotImplementedError
 
     def creation(self) -> AbstractContextManager[Execute]:
-        """Yield as in a transaction, in a place where there is nothing yet."""
+        """Like ``transaction``, for a place where nothing exists yet."""
         return self.transaction()
 
     def home(self, execute: Execute) -> str | None:
-        """Where in the world this is, which copies do not share; None where that is no matter."""
+        """Identity of the place, which copies do not share; None if it does not matter."""
         return None
 
     def has_ledger(self, execute: Execute) -> bool:
-        """Whether this is worth reading; what is read complains of a table that is missing."""
+        """Whether there may be a ledger. Later statements fail if a table is missing."""
         return True
 
     def has_table(self, execute: Execute, name: str) -> bool:
-        """Whether there is a table of that name."""
+        """Whether there is a table with this name."""
         tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name"
         return bool(execute(tables, {"name": name}))
 
     @property
     def folder(self) -> str | None:
-        """Where large releases lie beside the ledger; None where they lie within it."""
+        """Folder of large releases beside the ledger; None if they are stored within it."""
         return None
 
     @property
     def mode(self) -> int:
-        """Who may read and write what lies beside the ledger, as bits of a file."""
+        """Permission bits of the files beside the ledger."""
         return 0o600
 
 
 class MemoryStore(Store):
-    """A ledger of this process and its threads; whoever has left the process is refused."""
+    """A ledger in the memory of this process. Other processes are refused."""
 
     place = "in memory"
 
@@ -148,19 +148,19 @@ class MemoryStore(Store):
         return SqliteStore(path)
 
     def _refuse_strangers(self) -> None:
-        """A copy in another process would be a second budget."""
+        """Refuse access from another process, where a copy would be a second budget."""
         if os.getpid() != self._owner:
             raise PrivacyLedgerError(
-                "This budget lived in the memory of another process and could not be shared: "
-                "nothing was released. Give the accountant a path."
+                "This budget is in the memory of another process and could not be shared. Nothing "
+                "was released. Give the accountant a path."
             )
 
 
 class SqliteStore(Store):
-    """A ledger in a file that processes of one machine share.
+    """A ledger in a file that the processes of one machine share.
 
-    Each transaction opens the file anew: connections survive neither
-    threads nor forks, and one release is dear beside it.
+    Each transaction opens the file again, because connections cannot be shared
+    between threads or across forks. The time is negligible beside a release.
     """
 
     def __init__(self, location: str) -> None:
@@ -178,12 +178,12 @@ class SqliteStore(Store):
         except sqlite3.Error as error:
             raise _unusable(self.place, error) from None
         except UnicodeDecodeError:
-            # Where SQLite quotes a damaged file in an error of its own.
+            # SQLite quotes the damaged file in an error message that cannot be decoded.
             raise damaged(self.place) from None
 
     @contextmanager
     def creation(self) -> Iterator[Execute]:
-        """Make the file, which must not be there, and yield as in a transaction."""
+        """Create the file, which must not exist, and continue like ``transaction``."""
         try:
             os.close(os.open(self.location, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
         except FileExistsError:
@@ -194,7 +194,8 @@ class SqliteStore(Store):
             with self.transaction() as execute:
                 yield execute
         except BaseException:
-            # What was committed stays, whatever failed afterwards: it may have been spent from.
+            # A committed ledger must stay even if something failed afterwards, since another
+            # process may have spent from it.
             if not self._committed():
                 with suppress(OSError):
                     os.unlink(self.location)
@@ -205,27 +206,27 @@ class SqliteStore(Store):
             with closing(self._connect()) as connection:
                 return self.has_ledger(_executor(connection))
         except sqlite3.Error:
-            # Who cannot tell removes nothing.
+            # If it is unknown whether something was committed, nothing must be removed.
             return True
 
     def home(self, execute: Execute) -> str | None:
-        """Machine, file system and number of the file, which copies do not share."""
+        """Machine, file system and inode of the file, which copies do not share."""
         try:
             file, system = os.stat(self.location), file_system_identity(self.location)
         except OSError as error:
             raise _unusable(self.place, error.strerror or error) from None
         if file.st_nlink > 1:
-            # What SQLite keeps beside a file, to undo half a payment, is found by its name.
-            raise _unusable(self.place, "it has several names")
+            # SQLite finds its journal, which undoes an incomplete payment, by the name of the file.
+            raise _unusable(self.place, "the file has several names, which are hard links")
         return f"{machine_identity()}:{system}:{file.st_ino}"
 
     def has_ledger(self, execute: Execute) -> bool:
-        """Whether this is the file of a ledger; an empty one, cut off, is none."""
+        """Whether this is the file of a ledger. An empty or truncated file is not."""
         return self.has_table(execute, "privacy_budget")
 
     @property
     def folder(self) -> str:
-        """Folder beside the file, also where a symbolic link leads to it."""
+        """Folder beside the file, after symbolic links are resolved."""
         return f"{os.path.realpath(self.location)}.releases"
 
     @property
@@ -233,7 +234,7 @@ class SqliteStore(Store):
         return os.stat(self.location).st_mode & 0o666
 
     def _connect(self) -> sqlite3.Connection:
-        # Never makes a file: a ledger that vanished must not come back empty.
+        # This never creates a file: a ledger that was deleted must not be replaced by an empty one.
         name = self.location.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         connection = sqlite3.connect(
             f"file:{name}?mode=rw", uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None
@@ -256,7 +257,7 @@ class ServerStore(Store):
             import sqlalchemy
         except ImportError:
             raise ImportError(
-                "A ledger in a database server needs SQLAlchemy: "
+                "A ledger in a database server requires SQLAlchemy. Install it with "
                 "pip install 'sklearn-dptda[ledger]'."
             ) from None
         self.location = location
@@ -266,17 +267,19 @@ class ServerStore(Store):
             url = sqlalchemy.engine.make_url(location)
             if url.drivername == "postgresql":
                 url = url.set(drivername="postgresql+psycopg")
-            # No pool: connections must not survive forks. Read committed: what the lock
-            # waited for must be seen.
+            # There is no pool, because connections must not survive forks. The isolation level is
+            # "read committed", so that a transaction sees what was committed while it waited for
+            # the lock.
             self._engine = sqlalchemy.create_engine(
                 url, poolclass=sqlalchemy.pool.NullPool, isolation_level="READ COMMITTED"
             )
         except (sqlalchemy.exc.SQLAlchemyError, ValueError) as error:
             raise ValueError(
-                f"path is no usable SQLAlchemy URL ({type(error).__name__})."
+                f"path is not a valid SQLAlchemy URL ({type(error).__name__})."
             ) from None
         self.bytes_type = sqlalchemy.LargeBinary(2**31 - 1).compile(self._engine.dialect)
-        # Error messages quote this place: passwords may stand in the query as well.
+        # Error messages quote this place, so that it must not contain passwords. The query part of
+        # the URL may contain them too.
         self.place = repr(url.set(query={}).render_as_string(hide_password=True))
 
     @contextmanager
@@ -294,20 +297,20 @@ class ServerStore(Store):
 
     @contextmanager
     def creation(self) -> Iterator[Execute]:
-        """Yield as in a transaction; of two that create at once one is told that it is taken."""
+        """Like ``transaction``; of two concurrent creations, one raises ``taken``."""
         with self.transaction() as execute:
             try:
                 yield execute
             except self._sqlalchemy.exc.DBAPIError:
-                # The tables or the row of the other one are there by now.
+                # The tables or the row of the other creation exist by now.
                 with suppress(self._sqlalchemy.exc.SQLAlchemyError), self._begin() as look:
                     if look("SELECT 1 FROM privacy_budget"):
                         raise taken(self.place) from None
                 raise
 
     def has_table(self, execute: Execute, name: str) -> bool:
-        """Whether there is a table of that name."""
-        # To ask costs as much as a payment, and a table that was seen does not go away.
+        """Whether there is a table with this name."""
+        # The query takes as long as a payment. Tables are never removed, so the answer is kept.
         if name not in self._seen_tables:
             connection = cast(_ServerStatements, execute).connection
             if not self._sqlalchemy.inspect(connection).has_table(name):
@@ -323,7 +326,7 @@ class ServerStore(Store):
 
 
 class _ServerStatements:
-    """Runs statements in a connection to a server, which also knows what tables there are."""
+    """Function that runs statements in a connection to a server, and holds the connection."""
 
     def __init__(self, connection: Any, text: Callable[[str], Any]) -> None:
         self.connection = connection
@@ -353,15 +356,15 @@ def _sqlite_transaction(connection: sqlite3.Connection) -> Iterator[Execute]:
 
 
 def taken(place: str) -> PrivacyLedgerError:
-    """Error for a place, in words, where there is something already."""
+    """Return the error for a place where something exists already."""
     return PrivacyLedgerError(
-        f"There is something at {place} already, and a new ledger would hide what was spent from "
-        "an old one: PrivacyAccountant.open(path) attaches to a ledger."
+        f"Something exists at {place} already, and a new ledger would hide what was spent from an "
+        "old one. To attach to an existing ledger, use PrivacyAccountant.open(path)."
     )
 
 
 def damaged(place: str) -> PrivacyLedgerError:
-    """Error for a ledger at a place, in words, that no accountant can have written."""
+    """Return the error for a ledger whose contents no accountant can have written."""
     return _unusable(place, "it is damaged")
 
 
@@ -374,22 +377,22 @@ def _unusable(place: str, error: object) -> PrivacyLedgerError:
 
 @cache
 def machine_identity() -> str:
-    """Digest of what tells this machine from others, and of nothing that identifies it elsewhere.
+    """Digest that distinguishes this machine from others, without revealing its identity.
 
-    Containers that share an image and its identity count as one machine.
+    Containers that share an image and its machine identity count as one machine.
     """
     return _digest(_identity())[:24]
 
 
 def file_system_identity(path: str) -> str:
-    """Digest of what a file system keeps across reboots; empty where that cannot be told.
+    """Digest of an identity of the file system that survives reboots; empty if there is none.
 
-    Numbers of devices can change when a machine starts: where the system has no better name for a
-    file system (XFS and FAT without udev, macOS, some network file systems), it counts for nothing.
+    Device numbers can change at a reboot. If the system has no better name for a file system (XFS
+    and FAT without udev, macOS, some network file systems), the file system is not identified.
     """
     device = os.stat(path).st_dev
     if not hasattr(os, "statvfs"):
-        # Windows: the serial number of the volume.
+        # On Windows, this is the serial number of the volume.
         return _digest(device)[:16]
     identity: object = os.statvfs(path).f_fsid
     if identity == device:

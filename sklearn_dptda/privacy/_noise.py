@@ -1,7 +1,8 @@
-"""The one door through which the randomness of private releases enters.
+"""The only source of randomness of private releases.
 
-Mechanisms ask for uniform integers or for integer noise: no floating-point
-number takes part in a secure draw, so none can betray the mechanism's input.
+Mechanisms draw uniform integers or integer noise. Floating-point numbers are not
+used in a secure draw, because their rounding could reveal the input of the
+mechanism.
 
 Proof: doc/theory/noise_and_calibration.md, "Integer noise".
 """
@@ -19,7 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-# Not its prelude, which imports all that OpenDP works with.
+# Import single names, because OpenDP's prelude imports all optional libraries of OpenDP.
 from opendp.domains import atom_domain, vector_domain
 from opendp.measurements import make_gaussian, make_laplace, make_noisy_max
 from opendp.measures import max_divergence, zero_concentrated_divergence
@@ -32,11 +33,12 @@ from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release_key import ReleaseKey
 
-# Draws of one task of a thread: fewer are not worth a thread.
+# Number of draws in one task of a thread. For fewer draws, a thread does not pay off.
 _DRAWS_PER_TASK = 1 << 14
-# Below this scale the law of a seeded Gaussian fits a table of less than 600 probabilities.
+# Below this scale, the law of a seeded Gaussian fits in a table of less than 600 probabilities.
 _LARGEST_TABLE_SCALE = 32.0
-# Where seeded Gaussians are cut off, in scales: the mass beyond, 2e-19, is below 2**-53.
+# Seeded Gaussians are truncated at this multiple of the scale. The mass beyond, 2e-19, is below
+# 2**-53.
 _GAUSSIAN_TAIL = 9.0
 
 
@@ -52,10 +54,10 @@ class SecureDraws:
         return _in_threads("gaussian", scale, size)
 
     def choose(self, costs: NDArray[np.int64], scale: float, bounded_range: bool) -> int:
-        """Index of a small cost: the exponential mechanism, or permute-and-flip.
+        """Index of a small cost, by the exponential mechanism or by permute-and-flip.
 
-        Of OpenDP's two forms only that for zero-concentrated divergence has a loss of bounded
-        range.
+        Of the two forms in OpenDP, only the one for zero-concentrated divergence has a privacy
+        loss of bounded range.
         """
         enable_features("contrib")
         measure = zero_concentrated_divergence() if bounded_range else max_divergence()
@@ -64,7 +66,7 @@ class SecureDraws:
 
 
 def _in_threads(law: str, scale: float, size: int) -> NDArray[np.int64]:
-    """Share long draws between threads, since OpenDP works outside the interpreter's lock."""
+    """Divide long draws between threads, because OpenDP runs outside of the interpreter's lock."""
     lengths = [min(_DRAWS_PER_TASK, size - start) for start in range(0, size, _DRAWS_PER_TASK)]
     parts = Parallel(n_jobs=-1 if len(lengths) > 1 else 1, require="sharedmem")(
         delayed(_by_opendp)(law, scale, length) for length in lengths
@@ -73,7 +75,7 @@ def _in_threads(law: str, scale: float, size: int) -> NDArray[np.int64]:
 
 
 def _by_opendp(law: str, scale: float, length: int) -> NDArray[np.int64]:
-    # Measurements do not pickle: built where they are used.
+    # Measurements cannot be pickled, so that they are built where they are used.
     enable_features("contrib")
     if law == "laplace":
         measurement = make_laplace(_integer_vectors(), l1_distance(T=i64), scale=scale)
@@ -87,20 +89,21 @@ def _integer_vectors() -> Any:
 
 
 class UniformIntegers(Protocol):
-    """What exact draws are made of."""
+    """Source of uniform integers for exact draws."""
 
     def below(self, n: int) -> int:
-        """Integer uniform on ``{0, ..., n - 1}``."""
+        """Draw an integer uniformly from ``{0, ..., n - 1}``."""
 
     def shuffle(self, items: list[int]) -> None:
         """Permute a list in place, uniformly."""
 
 
 class KeyedDraws:
-    """Exact noise and choices from a source of uniform integers, whatever these come from.
+    """Exact noise and choices from any source of uniform integers.
 
-    The algorithms of C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential
-    privacy", in integers. OpenDP's own cannot be given a stream.
+    These are the algorithms of C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for
+    differential privacy", in integer arithmetic. OpenDP's samplers do not accept a stream of random
+    bytes.
     """
 
     def __init__(self, source: UniformIntegers) -> None:
@@ -117,15 +120,16 @@ class KeyedDraws:
         return np.array([self._one_gaussian(exact) for _ in range(size)], dtype=np.int64)
 
     def choose(self, excesses: list[int], rate: float, bounded_range: bool) -> int:
-        """Index of a small excess: the exponential mechanism, or permute-and-flip.
+        """Index of a small excess, by the exponential mechanism or by permute-and-flip.
 
-        The exponential mechanism by rejection: a uniform candidate is taken with its own odds.
+        The exponential mechanism uses rejection: it draws a uniform candidate, and accepts it with
+        the probability ``exp(-rate * excess)``.
         """
         exact = Fraction(rate)
         for candidate in self._candidates(len(excesses), bounded_range):
             if self._happens(exact * excesses[candidate]):
                 return candidate
-        raise AssertionError("the least excess is not zero.")
+        raise AssertionError("the smallest excess is not zero.")
 
     def _candidates(self, n: int, again: bool) -> Iterator[int]:
         if not again:
@@ -160,7 +164,7 @@ class KeyedDraws:
                 return value
 
     def _happens(self, exponent: Fraction) -> bool:
-        """Whether an event of probability exp(-exponent), for an exponent from 0 on, happens."""
+        """Return True with probability exp(-exponent), for an exponent of 0 or larger."""
         top, bottom = exponent.numerator, exponent.denominator
         while top > bottom:
             if not self._happens_below_one(1, 1):
@@ -169,7 +173,10 @@ class KeyedDraws:
         return self._happens_below_one(top, bottom)
 
     def _happens_below_one(self, top: int, bottom: int) -> bool:
-        """The same for exponents ``top / bottom`` from 0 to 1: by the alternating series."""
+        """Return True with probability exp(-top / bottom), for an exponent between 0 and 1.
+
+        The method is the alternating series of the exponential function.
+        """
         turn = 1
         while self._source.below(bottom * turn) < top:
             turn += 1
@@ -177,13 +184,13 @@ class KeyedDraws:
 
 
 class SeededDraws:
-    """The same laws from a seeded NumPy generator: fast, reproducible, not secure."""
+    """The same laws from a seeded NumPy generator: fast and reproducible, but not secure."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
 
     def laplace(self, scale: float, size: int) -> NDArray[np.int64]:
-        """Integers with probabilities ~ exp(-|x| / scale): differences of geometric variables."""
+        """Integers with probabilities ~ exp(-|x| / scale), as differences of geometric draws."""
         success = -np.expm1(-1 / scale)
         return self._rng.geometric(success, size) - self._rng.geometric(success, size)
 
@@ -205,10 +212,11 @@ class SeededDraws:
         return support[np.searchsorted(cumulative, uniform, side="right")]
 
     def _gaussian_by_rejection(self, scale: float, size: int) -> NDArray[np.int64]:
-        """Round a Gaussian y to x; accept with odds exp((y**2 - x**2) / (2 scale**2)).
+        """Round a Gaussian y to x, and accept x with odds exp((y**2 - x**2) / (2 scale**2)).
 
-        Integrated over the cell of x, the accepted mass is proportional to
-        exp(-x**2 / (2 scale**2)). The constant bounds the odds within the tail.
+        The accepted mass, integrated over the cell of x, is proportional to
+        exp(-x**2 / (2 scale**2)). The constant ``largest`` bounds the logarithm of the odds within
+        the truncation.
         """
         y = self._rng.standard_normal(size) * scale
         x = np.rint(y)
@@ -220,40 +228,44 @@ class SeededDraws:
         return x[accepted].astype(np.int64)
 
 
-# Number of 64-bit words; probabilities of coins are multiples of its inverse.
+# Number of 64-bit words. Probabilities of coins are multiples of its inverse.
 _N_WORDS = 1 << 64
-# At this scale noise leaves 64-bit integers with a probability of exp(-2048).
+# At this scale, noise exceeds 64-bit integers with a probability of exp(-2048).
 _LARGEST_SCALE = 2.0**52
 
 
 class NoiseSource:
-    """Random integers for private releases, from the operating system or from a seed.
+    """Random integers for private releases, from the operating system, a seed or a key.
 
     Parameters
     ----------
     seed : int, ReleaseKey or None, default=None
-        None draws from the operating system's entropy, Laplace and Gaussian
-        noise by OpenDP's exact samplers. An integer gives the same discrete
-        laws from a NumPy generator: reproducible, faster, for tests and study
-        only, since whoever knows the seed can undo the noise. A key gives them
-        from a pseudorandom stream of 256 secret bits, exactly and slowly, for
-        tasks that may run again.
+        Source of the randomness.
+
+        - None: the operating system's entropy. Laplace and Gaussian noise is drawn
+          by OpenDP's exact samplers.
+        - An integer: a NumPy generator with the same discrete distributions. It is
+          reproducible and faster, but for tests and study only, because the noise
+          can be undone with the seed.
+        - A key: a pseudorandom stream from 256 secret bits, for tasks that may run
+          again. The draws are exact and slow. The noise can be undone with the
+          key, so keep the key secret.
 
     Attributes
     ----------
     seeded : bool
-        Whether a seed was given that is no key.
+        Whether ``seed`` is an integer.
     key : ReleaseKey or None
-        The key.
+        The key, if there is one.
 
     References
     ----------
     I. Mironov, "On significance of the least significant bits for
-    differential privacy", CCS 2012, for what goes wrong with noise in
-    floating point.
+    differential privacy", CCS 2012, explains why noise in floating point is not
+    private.
 
     C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential
-    privacy", NeurIPS 2020, for the laws and their exact samplers.
+    privacy", NeurIPS 2020, defines the distributions and their exact samplers.
 
     Examples
     --------
@@ -266,12 +278,12 @@ class NoiseSource:
     def __init__(self, seed: int | ReleaseKey | None = None) -> None:
         self.key = seed if isinstance(seed, ReleaseKey) else None
         self.seeded = seed is not None and self.key is None
-        # All draws under a key take from one stream, in their order.
+        # All draws under a key use the same stream, in their order.
         self._stream = None if self.key is None else self.key.stream()
         self._getrandbits: Callable[[int], int] = secrets.randbits
         if self._stream is not None:
             self._getrandbits = self._stream.getrandbits
-        # Python's generator does not take NumPy's integers.
+        # Python's generator does not accept NumPy integers.
         self._seed = None if seed is None or isinstance(seed, ReleaseKey) else operator.index(seed)
         if self.seeded:
             self._getrandbits = random.Random(self._seed).getrandbits
@@ -292,9 +304,18 @@ class NoiseSource:
         return SecureDraws() if self.key is None else KeyedDraws(self)
 
     def below(self, n: int) -> int:
-        """Draw an integer uniformly from ``{0, ..., n - 1}``, ``n`` of any size.
+        """Draw an integer uniformly from ``{0, ..., n - 1}``.
 
-        Rejection keeps the draw exactly uniform.
+        The draw is exactly uniform, by rejection.
+
+        Parameters
+        ----------
+        n : int
+            Upper limit, positive and of any size.
+
+        Returns
+        -------
+        int
         """
         if n <= 0:
             raise ValueError("n must be positive.")
@@ -307,17 +328,24 @@ class NoiseSource:
                 return value
 
     def shuffle(self, items: MutableSequence[Any]) -> None:
-        """Permute a list in place, uniformly (Fisher and Yates)."""
+        """Permute a list uniformly, in place, by the algorithm of Fisher and Yates.
+
+        Parameters
+        ----------
+        items : list
+            The list to permute.
+        """
         for i in range(len(items) - 1, 0, -1):
             j = self.below(i + 1)
             items[i], items[j] = items[j], items[i]
 
     def words(self, size: int) -> NDArray[np.uint64]:
-        """Uniform 64-bit words.
+        """Draw uniform 64-bit words.
 
         Parameters
         ----------
         size : int
+            Number of words.
 
         Returns
         -------
@@ -329,16 +357,18 @@ class NoiseSource:
         return np.frombuffer(draw(8 * size), dtype=np.uint64)
 
     def discrete_laplace(self, scale: float, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        """Integer noise with probabilities proportional to ``exp(-abs(x) / scale)``.
+        """Draw integers with probabilities proportional to ``exp(-abs(x) / scale)``.
 
-        Added to an integer of sensitivity ``D``, it is exactly
+        An integer of sensitivity ``D`` with this noise is exactly
         ``D / scale``-differentially private.
 
         Parameters
         ----------
         scale : float
-            In [0, 2**52]; 0 gives zeros.
+            Scale of the noise, in [0, 2**52]. Larger scales give more privacy. 0
+            gives zeros.
         size : int or tuple of int
+            Shape of the result.
 
         Returns
         -------
@@ -347,16 +377,18 @@ class NoiseSource:
         return self._draw("laplace", scale, size)
 
     def discrete_gaussian(self, scale: float, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        """Integer noise with probabilities proportional to ``exp(-x**2 / (2 * scale**2))``.
+        """Draw integers with probabilities proportional to ``exp(-x**2 / (2 * scale**2))``.
 
-        Added to an integer vector of L2 sensitivity ``D``, it is exactly
+        An integer vector of L2 sensitivity ``D`` with this noise is exactly
         ``D**2 / (2 * scale**2)``-zCDP.
 
         Parameters
         ----------
         scale : float
-            In [0, 2**52]; 0 gives zeros.
+            Scale of the noise, in [0, 2**52]. Larger scales give more privacy. 0
+            gives zeros.
         size : int or tuple of int
+            Shape of the result.
 
         Returns
         -------
@@ -377,16 +409,20 @@ class NoiseSource:
         return draw(scale, n).reshape(size)
 
     def generator(self) -> np.random.Generator:
-        """NumPy generator, for mechanisms whose guarantee is nominal anyway.
+        """Return a NumPy generator, for mechanisms whose guarantee is nominal.
 
-        Floating-point draws from it must never be added to a statistic that
-        a guarantee covers. Each call opens a stream of its own.
+        Never add its floating-point draws to a statistic that a guarantee covers.
+        Each call returns a generator with an independent stream.
+
+        Returns
+        -------
+        numpy.random.Generator
         """
         return np.random.default_rng(self._sequence.spawn(1)[0])
 
 
 def public_generator(seed: int | ReleaseKey | None) -> np.random.Generator:
-    """NumPy generator for choices that touch no record, from a seed, a key, or entropy."""
+    """NumPy generator for choices that do not depend on records, from a seed, a key or entropy."""
     return np.random.default_rng(
         seed.stream().getrandbits(256) if isinstance(seed, ReleaseKey) else seed
     )
@@ -398,7 +434,9 @@ def flip_numerator(epsilon: float, n_categories: int) -> int:
     Parameters
     ----------
     epsilon : float
+        Privacy loss, positive.
     n_categories : int
+        Number of possible values of a record.
 
     Returns
     -------
@@ -409,28 +447,29 @@ def flip_numerator(epsilon: float, n_categories: int) -> int:
     if math.isinf(epsilon):
         return 0
     others = n_categories - 1
-    # exp(epsilon) from below, in exact arithmetic from here on.
+    # This is a lower bound of exp(epsilon). The arithmetic from here on is exact.
     growth = 1 + Fraction(math.expm1(min(epsilon, 700.0))) * (1 - Fraction(1, 2**50))
     numerator = math.ceil(_N_WORDS * others / (growth + others))
-    # Rounding up must not make a change likelier than staying, by more than epsilon.
+    # After rounding up, a change must not be likelier than no change by a factor above
+    # exp(epsilon).
     if numerator > growth * (_N_WORDS - numerator) * others:
         raise ValueError(
-            f"epsilon={epsilon!r} is too small for {n_categories} categories: probabilities are "
-            "multiples of 2**-64."
+            f"epsilon={epsilon!r} is too small for {n_categories} categories, because "
+            "probabilities are multiples of 2**-64. Choose a larger epsilon."
         )
     return numerator
 
 
 def spawn_seeds(random_state: RandomStateLike, n: int) -> list[int] | list[None]:
-    """Draw ``n`` integer seeds below 2**32, or ``n`` times None where entropy is to be used.
+    """Draw ``n`` integer seeds below 2**32, or return ``n`` times None for the system's entropy.
 
-    Seeds are drawn before any work is dispatched, so that a result never
-    depends on the number of workers.
+    Seeds are drawn before any task starts, so that a result does not depend on
+    the number of workers.
 
     Parameters
     ----------
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None stands for the operating system's entropy.
+        Source of the seeds. None stands for the operating system's entropy.
     n : int
         Number of seeds.
 

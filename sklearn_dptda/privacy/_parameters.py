@@ -1,7 +1,7 @@
-"""Parameters of estimators: what errors, ledgers and guarantees may say of them.
+"""Parameters of estimators, and how errors, ledgers and guarantees may show them.
 
-A parameter may hold records by mistake, as in ``groups=table["patient_id"]``. Errors therefore
-quote numbers and short texts alone, and name everything else by its type and length.
+A parameter may hold records by mistake, as in ``groups=table["patient_id"]``. Error messages
+therefore quote only numbers and short strings, and describe everything else by type and length.
 """
 
 import inspect
@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-# Characters of the longest text that is quoted, such as the name of a method.
+# Length of the longest string that is quoted, such as the name of a method.
 _LONGEST_TEXT = 40
-# Numbers of the longest tuple that is quoted, such as (low, high).
+# Length of the longest tuple of numbers that is quoted, such as (low, high).
 _LONGEST_TUPLE = 3
-# Parameters that are of no use in a ledger, or secret.
+# Parameters that are secret or not useful in a ledger.
 _NOT_RECORDED = {"accountant", "random_state", "n_jobs", "verbose"}
 
 
 def quoted(value: Any) -> str:
-    """Say what the value of a parameter is, without quoting what may be records."""
+    """Describe the value of a parameter without quoting values that may be records."""
     if value is None or isinstance(value, Number):
         return repr(value)
     if isinstance(value, str) and len(value) <= _LONGEST_TEXT:
@@ -40,24 +40,27 @@ def quoted(value: Any) -> str:
 
 
 def validate_quoting(estimator: Any) -> None:
-    """Check the parameters of an estimator; what is refused is named, and no record quoted."""
+    """Check the parameters of an estimator; error messages do not quote records."""
     try:
         BaseEstimator._validate_params(estimator)
     except ValueError as error:
-        # "The 'name' parameter of Kind must be ... Got value instead."
+        # The message is "The 'name' parameter of Kind must be ... Got value instead."
         rule, _, _ = str(error).partition(" Got ")
         value = estimator.get_params(deep=False)[rule.split("'")[1]]
         raise type(error)(f"{rule} Got {quoted(value)} instead.") from None
 
 
 class QuotedParametersMixin:
-    """Mixin for exact estimators whose parameters are refused without a quotation of records."""
+    """Mixin for exact estimators. Error messages about their parameters do not quote records."""
 
     _validate_params = validate_quoting
 
 
 def comparable(value: Any) -> Any:
-    """A parameter in what pickles and compares: of a function its name, of arrays their numbers."""
+    """Convert a parameter to a value that can be pickled and compared.
+
+    A function is replaced by its name, and an array by a list of its numbers.
+    """
     if callable(value):
         kind = value if hasattr(value, "__qualname__") else type(value)
         return f"{kind.__module__}.{kind.__qualname__}"
@@ -71,7 +74,7 @@ def comparable(value: Any) -> Any:
 
 
 def public_parameters(estimator: BaseEstimator) -> dict[str, Any]:
-    """Parameters that differ from their defaults; of functions the names."""
+    """Parameters that differ from their defaults. Functions are replaced by their names."""
     signature = inspect.signature(type(estimator)).parameters
     return {
         name: comparable(value) if callable(value) else value
@@ -82,26 +85,26 @@ def public_parameters(estimator: BaseEstimator) -> dict[str, Any]:
 
 
 def check_positive(**numbers: float) -> None:
-    """Refuse, by name, what is no positive finite number."""
+    """Raise ValueError, with the name, if a number is not positive and finite."""
     for name, value in numbers.items():
         if not 0 < value < math.inf:
             raise ValueError(f"{name} must be a positive number; got {quoted(value)}.")
 
 
 def check_from_one(**numbers: float) -> None:
-    """Refuse, by name, what is below one."""
+    """Raise ValueError, with the name, if a number is below 1."""
     for name, value in numbers.items():
         if not value >= 1:
             raise ValueError(f"{name} must be at least 1; got {quoted(value)}.")
 
 
 def check_loss(epsilon: float) -> None:
-    """Refuse a privacy loss that is not positive; it may be infinite."""
+    """Raise ValueError if a privacy loss is not positive. It may be infinite."""
     if not epsilon > 0:
         raise ValueError(f"epsilon must be positive; got {quoted(epsilon)}.")
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse what is no probability between zero and one."""
+    """Raise ValueError if ``confidence`` is not between 0 and 1."""
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1; got {quoted(confidence)}.")
+        raise ValueError(f"confidence must be between 0 and 1; got {quoted(confidence)}.")

@@ -1,4 +1,4 @@
-"""Positions of successes among many independent coins, exactly and without drawing each.
+"""Positions of successes among many independent coins, without drawing each coin.
 
 Proof: doc/theory/graphs.md, "Drawing them".
 """
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from sklearn_dptda.privacy._noise import NoiseSource
 
-# Bits of the probability of an outcome of eight coins beyond the first 16.
+# Number of bits, after the first 16, of the probability of an outcome of eight coins.
 _REST = 512 - 16
 _ONES = (1 << 64) - 1
-# Bytes of coins that are thrown together.
+# Number of bytes of coins that are drawn together.
 _CHUNK = 1 << 19
-# Coins with rarer successes are skipped over instead of thrown.
+# For rarer successes, the gaps between successes are drawn instead of the coins.
 _RARE = 2.0**-13
-# The largest scale of gaps: rarer successes come a little more often than asked.
+# The largest scale of gaps. Rarer successes occur slightly more often than requested.
 _LARGEST_SCALE = 2.0**51
 
 
@@ -31,10 +31,13 @@ def successes(noise: NoiseSource, numerator: int, n: int) -> Iterator[NDArray[np
     Parameters
     ----------
     noise : NoiseSource
+        Source of the random numbers.
     numerator : int
-        Each coin succeeds with probability ``numerator / 2**64``; where that
-        is rare, by up to a relative 1e-9 more, and never less than 2**-51.
+        Each coin succeeds with probability ``numerator / 2**64``. If this is
+        small, the probability is larger by up to a relative 1e-9, and never less
+        than 2**-51.
     n : int
+        Number of coins.
 
     Yields
     ------
@@ -43,9 +46,9 @@ def successes(noise: NoiseSource, numerator: int, n: int) -> Iterator[NDArray[np
 
     Notes
     -----
-    Coins are thrown eight at a time: see :class:`Octets`. Rare successes are
-    reached by geometric gaps, which are discrete Laplace variables that are
-    not negative.
+    Coins are drawn eight at a time: see :class:`Octets`. For rare successes, the
+    gaps between successes are drawn. They are geometric: discrete Laplace variables
+    that are not negative.
     """
     if numerator <= 0:
         return
@@ -64,11 +67,12 @@ def _thrown(noise: NoiseSource, numerator: int, n: int) -> Iterator[NDArray[np.i
 
 
 class Octets:
-    """Eight independent coins at a time, exactly, from little more than 16 random bits.
+    """Eight independent coins at a time, exactly, from slightly more than 16 random bits.
 
-    Each succeeds with probability ``numerator / 2**64``. A uniform number picks one of the 256
-    outcomes by their cumulative probabilities, which are multiples of ``2**-512``. Its first 16
-    bits mostly decide; where a boundary has the same ones, the next 64 do, and in the end all.
+    Each coin succeeds with probability ``numerator / 2**64``. A uniform number determines one of
+    the 256 outcomes by their cumulative probabilities, which are multiples of ``2**-512``. The
+    first 16 bits of the number are usually enough. If a boundary has the same first bits, the next
+    64 bits are compared, and finally all bits.
     """
 
     def __init__(self, numerator: int) -> None:
@@ -77,7 +81,7 @@ class Octets:
         outcomes = (chances[outcome.bit_count()] for outcome in range(256))
         self.bounds = list(accumulate(outcomes, initial=0))
         firsts = np.array([bound >> _REST for bound in self.bounds[:-1]])
-        # The last outcome whose boundary is not above the first number of each cell.
+        # For each cell, this is the last outcome whose boundary is not above its first number.
         self.table = (np.searchsorted(firsts, np.arange(1 << 16), side="right") - 1).astype(
             np.int16
         )
@@ -94,7 +98,7 @@ class Octets:
         return inside[0] - 1, np.array(bounds, dtype=np.uint64)
 
     def draw(self, noise: NoiseSource, size: int) -> NDArray[np.uint8]:
-        """Coins, eight to a byte: of shape (size,), dtype uint8."""
+        """Draw coins, eight in each byte, as an array of shape (size,) and dtype uint8."""
         cells = noise.words(-(-size // 4)).view(np.uint16)[:size]
         outcomes = self.table[cells]
         undecided = np.flatnonzero(outcomes < 0)
@@ -120,12 +124,12 @@ class Octets:
         return bisect_right(self.bounds, number) - 1
 
 
-# The table of a probability, which is public, is made once.
+# The probability is public, so that its table can be cached.
 _octets = lru_cache(maxsize=8)(Octets)
 
 
 def positions(octets: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Indices of set bits in bytes, those of a byte from its lowest on."""
+    """Indices of set bits in bytes, from the lowest bit of each byte to the highest."""
     some = np.flatnonzero(octets != 0)
     bits = np.unpackbits(octets[some], bitorder="little")
     at = np.flatnonzero(bits.view(bool))

@@ -1,4 +1,4 @@
-"""What an estimator lets out of the data curator's hands, as numbers."""
+"""The release of an estimator, and its conversion to arrays of numbers."""
 
 import pickle
 import zlib
@@ -19,16 +19,16 @@ from sklearn_dptda.privacy._noise import spawn_seeds
 
 # Attributes that scikit-learn sets while an estimator is fitted, to report its progress.
 _OF_CALLBACKS = ("_parent_callback_ctx", "_callback_fit_ctx", "_skl_callbacks")
-# Floats hold integers exactly up to here.
+# Floats represent integers exactly up to this number.
 _LARGEST_EXACT_INTEGER = 2**53
 
 
 def release(estimator: Any, X: Any) -> Any:
-    """Fit an estimator in place and return what it releases.
+    """Fit an estimator in place and return its release.
 
-    Of estimators that release in ``transform``, what that returns; of those that release in
-    ``fit``, what they have learnt, by name. Those that protect labels take pairs of rows and
-    labels.
+    For estimators that release in ``transform``, this is what ``fit_transform`` returns. For
+    estimators that release in ``fit``, it is a dictionary of the fitted attributes. For estimators
+    that protect labels, ``X`` is a pair of rows and labels.
     """
     if protects_labels(estimator):
         return learnt(estimator.fit(*X))
@@ -38,29 +38,28 @@ def release(estimator: Any, X: Any) -> Any:
 
 
 def seeded_clone(estimator: Any, seed: int | None) -> Any:
-    """Clone an estimator, and give each ``random_state``, nested ones too, a seed of its own.
+    """Clone an estimator and set each ``random_state``, including nested ones, to its own seed.
 
     None stands for the operating system's entropy.
     """
     copy = clone(estimator)
     names = [name for name in copy.get_params() if name.split("__")[-1] == "random_state"]
-    # Noise that two steps share could cancel.
+    # Two steps must not share a seed, because their noise could cancel.
     return copy.set_params(**dict(zip(names, spawn_seeds(seed, len(names)), strict=True)))
 
 
 def protects_labels(estimator: Any) -> bool:
-    """Whether a record is a row together with its label."""
+    """Whether a record of the estimator is a row together with its label."""
     if isinstance(estimator, Pipeline):
         return protects_labels(estimator[-1])
     return bool(getattr(getattr(get_tags(estimator), "privacy", None), "labels", False))
 
 
 def releases_in_transform(estimator: Any) -> bool:
-    """Whether it is ``transform``, not ``fit``, that draws the release.
+    """Whether ``transform`` draws the release, and not ``fit``.
 
-    Private estimators say so in their tags; of others, whoever has a
-    ``fit_transform`` is taken to release there. A pipeline does what its last
-    step does.
+    Private estimators state this in their tags. For other estimators, the answer is True if they
+    have a ``fit_transform``. A pipeline behaves like its last step.
     """
     if isinstance(estimator, Pipeline):
         return releases_in_transform(estimator[-1])
@@ -71,7 +70,7 @@ def releases_in_transform(estimator: Any) -> bool:
 
 
 def learnt(estimator: Any) -> dict[str, Any]:
-    """Public attributes that an estimator, of a pipeline its last step, has learnt, by name."""
+    """Public fitted attributes of an estimator, or of the last step of a pipeline, by name."""
     if isinstance(estimator, Pipeline):
         estimator = estimator[-1]
     return {
@@ -82,17 +81,18 @@ def learnt(estimator: Any) -> dict[str, Any]:
 
 
 def state(estimator: Any) -> dict[str, Any]:
-    """Everything that a fitted estimator holds besides its parameters, hidden or not, by name."""
+    """All attributes of a fitted estimator except for its parameters, also hidden ones, by name."""
     others = {*estimator.get_params(deep=False), *_OF_CALLBACKS}
     return {name: value for name, value in vars(estimator).items() if name not in others}
 
 
 def as_arrays(value: Any) -> list[FloatArray]:
-    """Turn any release into a list of arrays of floats; nothing is dropped.
+    """Convert any release to a list of arrays of floats, without dropping anything.
 
-    Containers are walked, sparse matrices and linear operators made dense, complex numbers and
-    long integers split, text and whatever else pickles replaced by a checksum; ValueError where
-    an object can neither be walked nor pickled. Guarantees are no release.
+    Containers are traversed. Sparse matrices and linear operators are made dense. Complex numbers
+    and long integers are split into two arrays. Strings and other objects that can be pickled are
+    replaced by a checksum. Raises ValueError for an object that can neither be traversed nor
+    pickled. Guarantees are not a part of the release.
     """
     if isinstance(value, PrivacyGuarantee):
         return []
@@ -137,6 +137,6 @@ def _checksum(value: object) -> FloatArray:
         return np.array(float(zlib.crc32(pickle.dumps(value, protocol=4))))
     except Exception:
         raise ValueError(
-            f"a release of type {type(value).__name__} is no array of numbers: pass summary, a "
-            "function from a release to a vector."
+            f"a release of type {type(value).__name__} is not an array of numbers. Pass summary=, "
+            "a function from a release to a vector."
         ) from None

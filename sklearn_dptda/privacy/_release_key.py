@@ -1,4 +1,4 @@
-"""Keys of releases: what a task that runs twice pays once, and draws once.
+"""Keys of releases, so that a task that runs twice pays once and draws the same noise.
 
 Proof: doc/theory/kept_releases.md, "One payment, one release".
 """
@@ -17,31 +17,37 @@ from typing import Any, NamedTuple, Self
 
 from sklearn_dptda._typing import PathLike
 
-# 256 bits, so that no two keys ever meet and none is guessed.
+# With 256 bits, two keys never coincide, and a key cannot be guessed.
 _SECRET_BYTES = 32
 
 
 class ReleaseKey:
-    """A secret that makes a release the same, and paid for once, however often its task runs.
+    """Secret key under which a release is paid for once, however often its task runs.
 
-    Engines run a task again whose worker has died. A release in such a task
-    would be paid for again, and drawn again with other coins. Under a key,
-    which is made before the task is sent and travels with it, all coins are a
-    function of the key, and the payment carries a name that is one too: run
-    again, the task repeats its draw, and finds it paid.
+    A computing engine runs a task again if its worker has died. Without a key, a
+    release in such a task would be paid for again, and drawn again with other
+    random numbers. With a key, all random numbers are a function of the key, and so
+    is the name of the payment. You create the key before the task is sent, and it
+    travels with the task. If the task runs again, it repeats its draw and finds
+    its payment in the ledger.
+
+    See Also
+    --------
+    sklearn_dptda.model_selection.release_once : Release under a key.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    With the key, the noise of its release can be undone. Give it to the
-    workers that hold the records, and to nobody who reads releases or the
-    ledger. Estimators that were not fitted hold it under
-    ``accountant.under(key)``, since they take it to workers, and so does a
-    search; pickles of fitted estimators hold none. It is good for one release
-    of one data set, by the same parameters and the same code: the ledger
-    refuses a second one. A new key, like any other noise here, comes from the
-    operating system's entropy.
+    The noise of a release can be undone with its key. Give the key only to the
+    workers that hold the records, and not to readers of the releases or of the
+    ledger. Under ``accountant.under(key)``, estimators that are not fitted hold
+    the key, because they bring it to the workers. A search holds it as well.
+    Pickles of fitted estimators hold no key.
+
+    A key is valid for one release of one data set, with the same parameters and
+    the same code. The ledger refuses a different release under the same key. New
+    keys are drawn from the operating system's entropy.
 
     Examples
     --------
@@ -65,22 +71,27 @@ class ReleaseKey:
 
     @classmethod
     def open(cls, path: PathLike) -> Self:
-        """Key that a file keeps, so that work goes on with it after a crash or on another day.
+        """Read a key from a file, or create the file with a new key.
+
+        With a key in a file, you can continue work after a crash or on another
+        day.
 
         Parameters
         ----------
         path : str or path-like
-            File that only you may read. It is made where there is none. Keep it
-            with the records, and apart from releases and ledgers.
+            Name of the file. If the file does not exist, it is created such that
+            only you can read it. Keep it with the records, and apart from releases
+            and ledgers.
 
         Returns
         -------
         ReleaseKey
+            The key in the file.
 
         Raises
         ------
         ValueError
-            If the file holds no key, or others may read it.
+            If the file does not hold a key, or if other users can read it.
 
         Examples
         --------
@@ -106,41 +117,46 @@ class ReleaseKey:
             return key
         if os.name == "posix" and mode & 0o077:
             raise ValueError(
-                f"Others may read the key in {os.fspath(path)!r}, and could undo the noise of its "
-                "releases: chmod 600."
+                f"Other users may read the key in {os.fspath(path)!r}, and could undo the noise of "
+                "its releases. Restrict access with chmod 600."
             )
         if not re.fullmatch(b"[0-9a-f]{%d}" % (2 * _SECRET_BYTES), text):
-            raise ValueError(f"{os.fspath(path)!r} holds no key.")
+            raise ValueError(
+                f"{os.fspath(path)!r} does not hold a key. Use the path of a key file, or a path "
+                "where no file exists."
+            )
         return cls._of(bytes.fromhex(text.decode()))
 
     def child(self, label: object) -> "ReleaseKey":
-        """Key that is a function of this one and of a label, and tells nothing of this one.
+        """Derive a key from this key and a label. It reveals nothing about this key.
 
         Parameters
         ----------
         label : object
-            Whatever pickles. Labels that differ give independent keys.
+            Any object that can be pickled. Different labels give independent keys.
 
         Returns
         -------
         ReleaseKey
+            The derived key.
         """
         digest = hmac.new(self._secret, digestmod=sha256)
-        # The label may be a data set: it is read as it is pickled, and never held as a whole.
+        # The label may be a large data set, so that it is digested while it is pickled.
         pickle.Pickler(_Sink(digest), protocol=5).dump(label)
         return self._of(digest.digest())
 
     def name(self) -> str:
-        """Public name of 32 characters, which tells nothing of the key.
+        """Return the public name of the key, which reveals nothing about the key.
 
         Returns
         -------
         str
+            A name of 32 characters.
         """
         return self.child("name")._secret.hex()[:32]
 
     def stream(self) -> "KeyStream":
-        """Random bytes that are a function of the key.
+        """Return a stream of random bytes that is a function of the key.
 
         Returns
         -------
@@ -156,7 +172,7 @@ class ReleaseKey:
 
 
 def sync_folder(folder: PathLike) -> None:
-    """Let the names of files in a folder outlive a power failure, where the system can say so."""
+    """Write the names of files in a folder to disk, so that they survive a power failure."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -170,7 +186,7 @@ def _key_of(secret: bytes) -> ReleaseKey:
 
 
 class _Sink:
-    """File that digests what is written to it."""
+    """File-like object that digests everything written to it."""
 
     def __init__(self, digest: hmac.HMAC) -> None:
         self.write = digest.update
@@ -199,16 +215,16 @@ class KeyStream:
         return b"".join(parts)
 
     def getrandbits(self, n: int) -> int:
-        """Uniform integer of ``n`` bits."""
+        """Return a uniform integer of ``n`` bits."""
         size = -(-n // 8)
         return int.from_bytes(self.take(size), "little") >> (8 * size - n)
 
 
 class Turn(NamedTuple):
-    """What one release takes from a key: its coins, the name of its payment, its digest.
+    """The key for the draws of one release, the name of its payment, and a digest, if any.
 
-    Where there is a digest, coins are a function of it too, and the ledger keeps it beside the
-    name: a second digest under the same name is refused.
+    If there is a digest, the draws also depend on it, and the ledger stores it beside the name.
+    Another digest under the same name is refused.
     """
 
     coins: ReleaseKey
@@ -217,12 +233,12 @@ class Turn(NamedTuple):
 
     @classmethod
     def of(cls, key: ReleaseKey) -> Self:
-        """That of a release which nothing but its key tells apart."""
+        """Return the turn of a release that is identified by its key alone."""
         return cls(key, key.name())
 
 
 class Attempt:
-    """One run of a task under a key: its releases take their turns one after the other."""
+    """One run of a task under a key, whose releases take keys one after the other."""
 
     def __init__(self, key: ReleaseKey, bound: ReleaseKey | None = None) -> None:
         self.key, self.bound, self.count = key, bound, 0
@@ -236,7 +252,7 @@ class Attempt:
 
 
 def names_under(key: ReleaseKey) -> Iterator[str]:
-    """Names of the releases of a task, the first one first, without end."""
+    """Yield the names of the first, second, ... release of a task, without end."""
     return (key.child(number).name() for number in count(1))
 
 
@@ -245,9 +261,9 @@ _ATTEMPT: ContextVar[Attempt | None] = ContextVar("_ATTEMPT", default=None)
 
 @contextmanager
 def under(key: ReleaseKey | None, bound: ReleaseKey | None = None) -> Iterator[None]:
-    """Give the releases of this block, in this thread, keys of their own; None gives none.
+    """Give each release in this block and thread a key of its own; None gives no keys.
 
-    ``bound`` is a child of the key whose label is everything that decides about the releases.
+    ``bound`` is a child of the key whose label is everything that determines the releases.
     """
     token = _ATTEMPT.set(None if key is None else Attempt(key, bound))
     try:
@@ -257,6 +273,6 @@ def under(key: ReleaseKey | None, bound: ReleaseKey | None = None) -> Iterator[N
 
 
 def next_turn() -> Turn | None:
-    """What the next release of the surrounding :func:`under` takes, or None outside."""
+    """Return the turn of the next release in the surrounding :func:`under`, or None outside."""
     attempt = _ATTEMPT.get()
     return None if attempt is None else attempt.next()

@@ -1,4 +1,4 @@
-"""The spends of a ledger as a table."""
+"""The payments of a ledger as a table."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spend:
-    """One line of the history, never data; :class:`SpendHistory` explains its columns."""
+    """One payment of a ledger, without data. :class:`SpendHistory` explains the fields."""
 
     number: int
     time: str
@@ -32,24 +32,32 @@ COLUMNS = tuple(column.name for column in fields(Spend))
 
 
 class SpendHistory(Sequence[Spend]):
-    """All spends of a ledger at one moment: a sequence of lines, a table of columns.
+    """History of all payments of a ledger at one moment, as a sequence and as a table.
+
+    An integer index gives one payment, and a column name gives an array of one
+    entry for each payment. :meth:`PrivacyAccountant.spends` returns a history.
 
     Parameters
     ----------
     spends : sequence of Spend
+        The payments.
 
     Attributes
     ----------
     columns : tuple of str
-        ``number``, position in the ledger, from 1; ``time``, the day of the
-        payment, in ISO 8601, UTC, and no finer, since the time between two
-        payments tells how long the release between them ran;
-        ``epsilon`` and ``delta``, cost under basic composition; ``rho``, cost
-        under zCDP, where the mechanism states one, or None; ``adjacency``,
-        which neighbours the cost refers to; ``unit``, what one record is;
-        ``what``, what was released;
-        ``estimator``, name of the class that released it; ``parameters``, its
-        public parameters, as text, by name.
+        Names of the columns:
+
+        - ``number``: position in the ledger, from 1.
+        - ``time``: day of the payment in ISO 8601, UTC. The time of day is not
+          recorded, because the time between two payments would reveal how long the
+          release between them took.
+        - ``epsilon`` and ``delta``: cost under basic composition.
+        - ``rho``: cost under zCDP, or None if the mechanism does not state one.
+        - ``adjacency``: neighbours to which the cost refers.
+        - ``unit``: the privacy unit.
+        - ``what``: description of the release.
+        - ``estimator``: class that made the release.
+        - ``parameters``: its public parameters by name, as text.
 
     Examples
     --------
@@ -83,7 +91,7 @@ class SpendHistory(Sequence[Spend]):
     def __getitem__(
         self, key: str | SupportsIndex | slice
     ) -> "NDArray[Any] | Spend | SpendHistory":
-        """Column for a name, line for an integer, shorter history for a slice."""
+        """Return a column for a name, a payment for an integer, and a history for a slice."""
         if isinstance(key, str):
             if key not in self.columns:
                 raise KeyError(key)
@@ -94,6 +102,11 @@ class SpendHistory(Sequence[Spend]):
 
     def to_pandas(self) -> "DataFrame":
         """Return the history as a :class:`pandas.DataFrame`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each payment.
 
         Raises
         ------

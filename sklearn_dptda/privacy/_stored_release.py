@@ -1,9 +1,9 @@
-"""Releases that a ledger keeps beside their payments, as bytes that outlive versions.
+"""Releases that a ledger stores beside their payments, in a format that later versions can read.
 
-The bytes are a ZIP archive like NumPy's ``npz``: ``release.json`` says what there is, and arrays
-have entries of their own, ``0.npy`` and so on. In the JSON, numbers, texts, truth values and lists
-stand for themselves, and anything else is an object of one entry, whose name says what it is. There
-is nothing in them that could run as code.
+The format is a ZIP archive like NumPy's ``npz``. ``release.json`` describes the release, and each
+array has an entry of its own, ``0.npy`` and so on. In the JSON, numbers, strings, booleans and
+lists represent themselves. Any other value is an object with one entry, whose name is its type. The
+format contains nothing that could be executed as code.
 
 Proof: doc/theory/kept_releases.md, "Storing a release".
 """
@@ -40,29 +40,31 @@ CREATE TABLE IF NOT EXISTS privacy_release (
 """
 _INSERT_RELEASE = "INSERT INTO privacy_release VALUES (:id, :digest, :size, :content)"
 _READ_RELEASE = "SELECT digest, content FROM privacy_release WHERE id = :id"
-# Bytes from which on a release is a file beside a ledger that is a file itself.
+# If the ledger is a file, larger releases, in bytes, are stored in files beside it.
 _LARGE = 1 << 20
-# Up to so much, relative and absolute, the same draw may differ where it is computed again. Noise
-# of one release differs from that of another by far more.
+# A repeated computation of the same draw may differ by this much, relative and absolute, because of
+# rounding. The noise of two different releases differs by far more.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class PaidRelease:
-    """One payment of a ledger, and whether what was paid for is stored beside it.
+    """One payment of a ledger, and whether its release is stored.
 
     Parameters
     ----------
     key : str
-        Name of the release, which :meth:`PrivacyAccountant.release` takes.
+        Key of the release, for :meth:`PrivacyAccountant.release`.
     number : int
         Position of the payment in the ledger, from 1.
     time : str
         Day of the payment, in ISO 8601, UTC.
-    estimator, what : str
-        Who released it, and what.
+    estimator : str
+        Class that made the release.
+    what : str
+        Description of the release.
     size : int or None
-        Bytes that are stored; None where the release is not.
+        Size of the stored release in bytes. None if it is not stored.
     """
 
     key: str
@@ -74,35 +76,35 @@ class PaidRelease:
 
 
 class SecondDraw(PrivacyLedgerError):
-    """Under the key of a release another one is stored: this one must not be seen."""
+    """Another release is stored under the same key, so that this one must not be published."""
 
 
 def is_paid(execute: Execute, key: str) -> bool:
-    """Whether there is a payment of that name."""
+    """Whether there is a payment with this key."""
     return bool(execute("SELECT 1 FROM privacy_spend WHERE id = :id", {"id": key}))
 
 
 def write_release(execute: Execute, store: Store, key: str, content: bytes) -> None:
-    """Store the bytes of a release beside its payment; SecondDraw where another one is there.
+    """Store the bytes of a release beside its payment; SecondDraw if another one is stored.
 
-    What other code or another machine has computed of the same draw may differ by rounding: there
-    the first one stays.
+    Other code or another machine may compute the same draw with other rounding errors. In this
+    case, the first result stays in the ledger.
     """
     if not is_paid(execute, key):
         raise PrivacyLedgerError("Nothing was paid under this key, so that nothing is stored.")
     if not store.has_table(execute, "privacy_release"):
-        # The ledger was made before it knew of releases.
+        # The ledger was created by a version that did not store releases.
         execute(CREATE_RELEASE.format(bytes_type=store.bytes_type))
     digest = hashlib.sha256(content).hexdigest()
     rows = execute(_READ_RELEASE, {"id": key})
     if rows and rows[0][0] != digest and not _is_stored(execute, store, key, content):
         raise SecondDraw(
-            "Another release was drawn and stored under this key: this one is not released. "
-            "PrivacyAccountant.release gives the first one."
+            "Another release is stored under this key, so that this one is not released. "
+            "PrivacyAccountant.release returns the first one."
         )
     is_file = store.folder is not None and len(content) > _LARGE
     if is_file and (not rows or rows[0][0] == digest):
-        # Again where the file of an earlier one is lost.
+        # The file is written again, in case an earlier one was lost.
         _write_file(str(store.folder), digest, content, store.mode)
     if not rows:
         inside = None if is_file else content
@@ -111,11 +113,11 @@ def write_release(execute: Execute, store: Store, key: str, content: bytes) -> N
 
 
 def _is_stored(execute: Execute, store: Store, key: str, content: bytes) -> bool:
-    """Whether a release is the stored one but for rounding."""
+    """Whether a release equals the stored one except for rounding."""
     try:
         stored = read_release(execute, store, key)
     except PrivacyLedgerError:
-        # What cannot be read has other bytes, as its digest says.
+        # A stored release that cannot be read differs, because its digest differs.
         return False
     parts = as_arrays(stored), as_arrays(from_bytes(content))
     shapes = [[part.shape for part in each] for each in parts]
@@ -123,9 +125,9 @@ def _is_stored(execute: Execute, store: Store, key: str, content: bytes) -> bool
 
 
 def _differ_by_rounding(one: FloatArray, other: FloatArray) -> bool:
-    """Whether arrays are equal but for the last digits of their largest numbers.
+    """Whether arrays are equal except for the last digits of their largest numbers.
 
-    Whole numbers are counts or places, which rounding does not change.
+    Integers are counts or indices, which rounding does not change.
     """
     if all(np.array_equal(part, np.rint(part), equal_nan=True) for part in (one, other)):
         return np.array_equal(one, other, equal_nan=True)
@@ -134,13 +136,13 @@ def _differ_by_rounding(one: FloatArray, other: FloatArray) -> bool:
 
 
 def read_release(execute: Execute, store: Store, key: str) -> Any:
-    """What is stored under a key; LookupError where nothing is."""
+    """Return the release that is stored under a key; LookupError if there is none."""
     rows = (
         execute(_READ_RELEASE, {"id": key}) if store.has_table(execute, "privacy_release") else []
     )
     if not rows:
         raise LookupError(
-            "the release is paid for, and was not stored"
+            "the release was paid for, but it was not stored"
             if is_paid(execute, key)
             else "nothing was paid under this key"
         )
@@ -160,7 +162,7 @@ def read_release(execute: Execute, store: Store, key: str) -> Any:
 
 
 def list_releases(execute: Execute, store: Store) -> list[PaidRelease]:
-    """All payments in their order, and what is stored of them."""
+    """Return all payments in their order, with the sizes of stored releases."""
     columns = "privacy_spend.id, number, time, estimator, what"
     if store.has_table(execute, "privacy_release"):
         join = "LEFT JOIN privacy_release ON privacy_release.id = privacy_spend.id"
@@ -171,7 +173,7 @@ def list_releases(execute: Execute, store: Store) -> list[PaidRelease]:
 
 
 def list_digests(execute: Execute, store: Store) -> dict[str, str]:
-    """SHA-256 digests of the stored releases, by key."""
+    """Return the SHA-256 digests of the stored releases by key."""
     if not store.has_table(execute, "privacy_release"):
         return {}
     rows = execute("SELECT id, digest FROM privacy_release ORDER BY id")
@@ -179,11 +181,11 @@ def list_digests(execute: Execute, store: Store) -> dict[str, str]:
 
 
 def _write_file(folder: str, name: str, content: bytes, mode: int) -> None:
-    """A file that is whole wherever it has its name, also after a power failure.
+    """Write a file that is complete as soon as it has its name, even after a power failure.
 
-    It may be read and written by those who may do so with the ledger.
+    The file has the same access permissions as the ledger.
     """
-    # Who may read a folder must be able to enter it.
+    # Users with read access to a folder also need the permission to enter it.
     os.makedirs(folder, mode=mode | (mode & 0o444) >> 2, exist_ok=True)
     sync_folder(os.path.dirname(folder))
     place = os.path.join(folder, name)
@@ -202,36 +204,38 @@ def _write_file(folder: str, name: str, content: bytes, mode: int) -> None:
         raise
 
 
-# All formats up to this one can be read; the tests keep a file of each.
+# All formats up to this version can be read. The tests contain a file of each version.
 FORMAT_VERSION = 1
 _DESCRIPTION = "release.json"
-# Types of the entries of arrays that are kept: those that are no Python objects.
+# Kinds of arrays that are stored: all except for arrays of Python objects.
 _ENTRIES = "biufcUSmM"
-# Equal releases have equal bytes, and none tells when it was made.
+# A constant time in the archive, so that equal releases have equal bytes and do not reveal when
+# they were made.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
-# Types of this package by their names in files: how they are taken apart, and made again.
+# Types of this package by their names in files, with functions to take values apart and to rebuild
+# them.
 _KINDS: dict[str, tuple[type, Callable[[Any], dict[str, Any]], Callable[..., Any]]] = {}
 
 
 def storable(
     name: str, kind: type, parts: Callable[[Any], dict[str, Any]], make: Callable[..., Any]
 ) -> None:
-    """Let releases hold values of a type: ``make(**parts(value))`` is the value again."""
+    """Register a type for use in releases; ``make(**parts(value))`` must rebuild the value."""
     _KINDS[name] = kind, parts, make
 
 
 def to_bytes(release: Any, most: float = math.inf) -> bytes:
-    """Bytes of a release.
+    """Convert a release to bytes.
 
-    TypeError where it holds something that is no number, text or array, and ValueError where its
-    arrays take more than so many bytes.
+    Raises TypeError if the release contains an object that is not a number, string or array, and
+    ValueError if its arrays have more than ``most`` bytes.
     """
     arrays: list[NDArray[Any]] = []
     document = {"format_version": FORMAT_VERSION, "release": _described(release, arrays)}
     size = sum(array.nbytes for array in arrays)
     if size > most:
-        raise ValueError(f"it takes {size / 2**20:.3g} MiB")
+        raise ValueError(f"its size is {size / 2**20:.3g} MiB")
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(zipfile.ZipInfo(_DESCRIPTION, _TIME), json.dumps(document))
@@ -242,20 +246,21 @@ def to_bytes(release: Any, most: float = math.inf) -> bytes:
 
 
 def from_bytes(content: bytes) -> Any:
-    """The release again; ValueError where the bytes are damaged, or of a format not known yet."""
+    """Convert bytes to a release; ValueError if they are damaged or have a newer format."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
-                raise ValueError("releases are not compressed, so that none grows when it is read")
+                # A small compressed file could expand to a huge one.
+                raise ValueError("stored releases must not be compressed")
             document = json.loads(archive.read(_DESCRIPTION))
             if document["format_version"] <= FORMAT_VERSION:
                 return _made(document["release"], archive)
     except _DAMAGE:
         raise ValueError("it is damaged") from None
-    raise ValueError("a newer version of sklearn-dptda has stored it")
+    raise ValueError("it was stored by a newer version of sklearn-dptda")
 
 
-# What reading raises where somebody else has written the bytes.
+# Errors that reading raises if the bytes were damaged or written by another program.
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -264,15 +269,15 @@ _DAMAGE = (
     ValueError,
     EOFError,
     AttributeError,
-    # A kind of compression that is not known, a password, JSON in JSON without end.
+    # This is raised for an unknown compression, a password, and JSON that is nested too deeply.
     RuntimeError,
 )
 
 
 def _described(value: Any, arrays: list[NDArray[Any]]) -> Any:
-    """JSON of a value, which names arrays by their places in the list."""
+    """Convert a value to JSON, in which arrays are represented by their places in the list."""
     if isinstance(value, np.generic | np.ndarray) and not isinstance(value, np.ma.MaskedArray):
-        # In one order, so that equal arrays have equal bytes.
+        # The memory order is fixed, so that equal arrays have equal bytes.
         array = np.asarray(value, order="C")
         if array.dtype.kind == "O":
             items = _described(array.ravel().tolist(), arrays)
@@ -300,11 +305,11 @@ def _described(value: Any, arrays: list[NDArray[Any]]) -> Any:
         matrix = csr_array(value)
         parts_of = [matrix.data, matrix.indices, matrix.indptr]
         return {"sparse": [list(matrix.shape), _described(parts_of, arrays)]}
-    raise TypeError(f"{type(value).__name__} is no number, text or array")
+    raise TypeError(f"{type(value).__name__} is not a number, string or array")
 
 
 def _made(tree: Any, archive: zipfile.ZipFile) -> Any:
-    """The value that JSON describes."""
+    """Return the value that is described by JSON."""
     if isinstance(tree, list):
         return [_made(part, archive) for part in tree]
     if not isinstance(tree, dict):
@@ -327,7 +332,7 @@ def _objects(content: Any) -> NDArray[Any]:
 
 def _of_kind(content: Any) -> Any:
     name, parts = content
-    # A process that does not know the type has the parts by name.
+    # If the type is not registered in this process, return its parts by name.
     return _KINDS[name][2](**parts) if name in _KINDS else parts
 
 

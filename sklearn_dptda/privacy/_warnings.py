@@ -12,18 +12,18 @@ from sklearn_dptda.privacy._guarantee import PrivacyLoss
 
 
 def code_of(*packages: ModuleType) -> tuple[str, ...]:
-    """Folders of this package and others: what names of their files begin with."""
+    """Return the folders of this package and others, as prefixes of file names."""
     files = [os.path.dirname(__file__), *(str(package.__file__) for package in packages)]
     return tuple(os.path.join(os.path.dirname(file), "") for file in files)
 
 
-# Python shows a warning once for each line that it points at: a line of ours, or of scikit-learn,
-# would hide the second leak of a program.
+# Python shows a warning only once for each line that it points to. If it pointed to a line of this
+# package or of scikit-learn, the second leak in a program would not be shown.
 _NOT_THE_CALLER = code_of(sklearn, joblib)
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the caller's own code, whatever has been called in between."""
+    """Issue a warning that points to the line of the caller's own code."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THE_CALLER):
         frame, level = frame.f_back, level + 1
@@ -31,37 +31,72 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 class PrivacyLeakWarning(RuntimeWarning):
-    """A quantity that should be public was computed from the data.
+    """Warning: a quantity that should be public was computed from the data.
 
-    The result is still returned, as the ecosystem does, but the stated
-    guarantee no longer covers everything that the result reveals. Pass the
-    quantity that the warning names, and the warning goes away.
+    The result is still returned, but the stated guarantee does not cover
+    everything that the result reveals. Pass the quantity that the warning names to
+    avoid the leak.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sklearn_dptda import DTMFiltration
+    >>> from sklearn_dptda.privacy import PrivacyLeakWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", PrivacyLeakWarning)
+    ...     DTMFiltration().fit([[[0.0, 0.0], [1.0, 1.0]]])
+    Traceback (most recent call last):
+    ...
+    sklearn_dptda.privacy._warnings.PrivacyLeakWarning: DTMFiltration was given no bounds...
     """
 
 
 class NoiseWarning(UserWarning):
-    """By its public numbers a release will show nothing but noise.
+    """Warning: according to its public numbers, a release will consist of noise alone.
 
-    It is given before the payment, and names what would help.
+    The warning is issued before the budget is charged, and says what would help.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sklearn_dptda import PrivatePersistence
+    >>> from sklearn_dptda.privacy import NoiseWarning
+    >>> private = PrivatePersistence(0.01, sensitivity=0.1, upper=1.0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", NoiseWarning)
+    ...     diagrams = private.fit_transform([[0.0, 0.5, 0.25]])
+    >>> any(issubclass(warning.category, NoiseWarning) for warning in caught)
+    True
     """
 
 
 class PrivacyBudgetExceeded(RuntimeError):
-    """A release was refused: it would cost more than is left.
+    """Error: a release was refused because it costs more than the remaining budget.
 
     Nothing was spent and nothing was released.
 
     Parameters
     ----------
     asked : PrivacyLoss
-        What the release would have cost.
+        Cost of the release.
     left : PrivacyLoss
-        What the budget still allows.
+        Remaining budget.
 
     Attributes
     ----------
-    asked, left : PrivacyLoss
-        As given.
+    asked : PrivacyLoss
+        Cost of the release.
+    left : PrivacyLoss
+        Remaining budget.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
+    >>> try:
+    ...     PrivacyAccountant(1.0).spend(1.5)
+    ... except PrivacyBudgetExceeded as error:
+    ...     error.left
+    PrivacyLoss(epsilon=1.0, delta=0.0)
     """
 
     def __init__(self, asked: PrivacyLoss, left: PrivacyLoss) -> None:
@@ -71,15 +106,25 @@ class PrivacyBudgetExceeded(RuntimeError):
 
     def __str__(self) -> str:
         if self.asked.delta > 0 and self.left.delta == 0:
-            advice = "this budget has no delta left: give it some, or ask for delta=0."
+            advice = "This budget has no delta left: use a budget with a delta, or delta=0."
         else:
-            advice = "ask for less, or for a larger budget."
+            advice = "Use a smaller epsilon or delta, or a larger budget."
         return (
             f"asked for epsilon={self.asked.epsilon:g}, delta={self.asked.delta:g}; "
             f"left: epsilon={self.left.epsilon:g}, delta={self.left.delta:g}. "
-            f"Nothing was released: {advice}"
+            f"Nothing was released. {advice}"
         )
 
 
 class PrivacyLedgerError(RuntimeError):
-    """The ledger of a budget cannot be read or written, so nothing is released."""
+    """Error: the ledger of a budget cannot be read or written. Nothing is released.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
+    >>> try:
+    ...     PrivacyAccountant.open("a_file_that_does_not_exist.db")
+    ... except PrivacyLedgerError as error:
+    ...     print("cannot be used" in str(error))
+    True
+    """

@@ -1,10 +1,9 @@
-"""Neighbouring data sets that strain a guarantee: for audits and property tests.
+"""Neighbouring data sets for audits and property tests of a privacy guarantee.
 
-Each function returns a list of :class:`NeighbourPair`. All are made up, small
-by default, and valid neighbours: one record apart and nothing else. Among them
-are the pairs that attain known sensitivities, and pairs that catch common
-mistakes: records outside the bounds, empty clusters, ties, a record that
-makes or breaks a component.
+Each function returns a list of :class:`NeighbourPair`. All data are simulated. The
+two data sets of a pair differ in exactly one record. Some pairs attain known
+sensitivities. Others reveal common mistakes: they have records outside of the
+bounds, empty clusters, ties, or a record that creates or removes a component.
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +26,22 @@ __all__ = [
 
 
 class NeighbourPair(NamedTuple):
-    """Two neighbouring data sets and what they are about."""
+    """Two neighbouring data sets and a description of their difference.
+
+    Parameters
+    ----------
+    name : str
+        Description of the difference.
+    first, second : object
+        The two data sets.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy.neighbours import row_neighbours
+    >>> pair = row_neighbours(5, (0, 1), adjacency="add-remove")[0]
+    >>> len(pair.first), len(pair.second)
+    (5, 4)
+    """
 
     name: str
     first: Any
@@ -41,23 +55,24 @@ def row_neighbours(
     adjacency: Adjacency = "replace-one",
     random_state: LegacyRandomStateLike = 0,
 ) -> list[NeighbourPair]:
-    """Tables that differ in one row.
+    """Make pairs of tables that differ in one row.
 
     Parameters
     ----------
     n_rows : int
-        Rows of the larger table, at least 2.
+        Number of rows of the larger table, at least 2.
     bounds : pair of array-like of shape (n_features,)
-        Public lower and upper bounds.
+        Public lower and upper bounds of the columns.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Under add-remove the second table lacks the row.
+        ``"replace-one"``: one row is replaced. ``"add-remove"``: the second table
+        lacks one row.
     random_state : int, RandomState instance or None, default=0
-        Of the tables that are drawn at random.
+        Source of the tables that are drawn at random.
 
     Returns
     -------
     list of NeighbourPair
-        Of ndarrays of shape (n_rows, n_features).
+        Pairs of ndarrays of shape (n_rows, n_features).
 
     Examples
     --------
@@ -75,7 +90,8 @@ def row_neighbours(
         NeighbourPair(name, np.vstack([others, start]), np.vstack([others, end]))
         for name, others, start, end in _moves(n_rows - 1, low, high, rng)
     ]
-    # The record that moves comes last above; order must not matter, nor which table is which.
+    # In all pairs above, the last row moves. One more pair tests whether the order of the rows, or
+    # of the two tables, has an effect.
     turned = pairs[4]
     pairs.append(
         NeighbourPair(f"{turned.name}, first row", turned.second[::-1], turned.first[::-1])
@@ -92,14 +108,14 @@ def row_neighbours(
 def _box(bounds: Bounds) -> tuple[FloatArray, FloatArray]:
     low, high = (np.atleast_1d(np.asarray(side, dtype=float)) for side in bounds)
     if not (low < high).all():
-        raise ValueError("bounds must have every lower bound below its upper bound.")
+        raise ValueError("bounds must have each lower bound below its upper bound.")
     return low, high
 
 
 def _moves(
     n: int, low: FloatArray, high: FloatArray, rng: np.random.RandomState
 ) -> list[tuple[str, FloatArray, FloatArray, FloatArray]]:
-    """Others that stay, and one row that moves from start to end."""
+    """Cases of a name, the rows that stay, and the start and end of the row that moves."""
     middle, wide = (low + high) / 2, high - low
     cloud = rng.uniform(low, high, (n, len(low)))
     halves = np.where(np.arange(n)[:, None] < n // 2, low, high)
@@ -130,23 +146,33 @@ def cloud_neighbours(
     adjacency: Adjacency = "replace-one",
     random_state: LegacyRandomStateLike = 0,
 ) -> list[NeighbourPair]:
-    """Point clouds that differ in one point.
+    """Make pairs of point clouds that differ in one point.
 
-    The pairs of :func:`row_neighbours`, and circles that one point closes.
+    These are the pairs of :func:`row_neighbours`, and circles that one point
+    closes.
 
     Parameters
     ----------
     n_points : int
-        At least 2.
+        Number of points of the larger cloud, at least 2.
     bounds : pair of array-like of shape (n_features,)
+        Public lower and upper bounds of the coordinates.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Under add-remove the second cloud lacks the point.
+        ``"replace-one"``: one point is replaced. ``"add-remove"``: the second
+        cloud lacks one point.
     random_state : int, RandomState instance or None, default=0
+        Source of the clouds that are drawn at random.
 
     Returns
     -------
     list of NeighbourPair
-        Of ndarrays of shape (n_points, n_features).
+        Pairs of ndarrays of shape (n_points, n_features).
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy.neighbours import cloud_neighbours
+    >>> cloud_neighbours(8, ([0, 0], [1, 1]))[-1].name
+    'a circle whose centre is filled'
     """
     pairs = row_neighbours(n_points, bounds, adjacency=adjacency, random_state=random_state)
     low, high = _box(bounds)
@@ -167,19 +193,28 @@ def cloud_neighbours(
 
 
 def graph_neighbours(n_nodes: int, *, directed: bool = False) -> list[NeighbourPair]:
-    """Graphs on the same nodes that differ in one edge.
+    """Make pairs of graphs on the same nodes that differ in one edge.
 
     Parameters
     ----------
     n_nodes : int
-        At least 4.
+        Number of nodes, at least 4.
     directed : bool, default=False
-        Whether the edge is one entry of the adjacency matrix, or two.
+        Whether the graphs are directed. A directed edge is one entry of the
+        adjacency matrix, and an undirected edge is two entries.
 
     Returns
     -------
     list of NeighbourPair
-        Of ndarrays of shape (n_nodes, n_nodes), zeros and ones.
+        Pairs of adjacency matrices: ndarrays of zeros and ones, of shape
+        (n_nodes, n_nodes).
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy.neighbours import graph_neighbours
+    >>> pair = graph_neighbours(4)[0]
+    >>> pair.name, int((pair.first != pair.second).sum())
+    ('an empty graph and its first edge', 2)
     """
     if n_nodes < 4:
         raise ValueError(f"n_nodes must be at least 4; got {quoted(n_nodes)}.")
@@ -226,19 +261,30 @@ def function_neighbours(
     *,
     random_state: LegacyRandomStateLike = 0,
 ) -> list[NeighbourPair]:
-    """Functions on a grid that differ by at most the sensitivity everywhere.
+    """Make pairs of functions on a grid that differ by at most the sensitivity everywhere.
 
     Parameters
     ----------
     shape : tuple of int
-    sensitivity, upper : float
-        Sup-norm distance of neighbours, and upper bound of the values.
+        Shape of the grid.
+    sensitivity : float
+        Largest difference between neighbours at a node.
+    upper : float
+        Upper bound of the values. The lower bound is 0.
     random_state : int, RandomState instance or None, default=0
+        Source of the functions that are drawn at random.
 
     Returns
     -------
     list of NeighbourPair
-        Of ndarrays of the given shape.
+        Pairs of ndarrays of the given shape.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy.neighbours import function_neighbours
+    >>> pair = function_neighbours((3, 3), sensitivity=0.1, upper=1.0)[0]
+    >>> bool(abs(pair.first - pair.second).max() <= 0.1 + 1e-12)
+    True
     """
     rng = check_random_state(random_state)
     noise = rng.uniform(0, upper, shape)

@@ -1,5 +1,6 @@
-"""Validation, containers, tasks, the privacy checks, the door to scikit-learn's private helpers.
+"""Input validation, containers, parallel tasks and privacy checks.
 
-Everything above uses it; it uses ``privacy`` alone. Its underscored modules are internal; public
-are ``utils.dask_backend``, ``utils.discovery`` and ``utils.estimator_checks``.
+Most other packages use it, and it uses only ``privacy``. Modules that begin with an underscore are
+internal. The public modules are ``utils.dask_backend``, ``utils.discovery`` and
+``utils.estimator_checks``.
 """

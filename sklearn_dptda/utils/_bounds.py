@@ -1,4 +1,4 @@
-"""Bounding boxes: parsing, and the warning when the caller gives none."""
+"""Bounding boxes: validation, and the warning if the caller gives no bounds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,15 @@ from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
 
-# Least and largest length: their squares, counts and parts are numbers of full precision.
+# Smallest and largest length. Squares, multiples and parts of such lengths have full precision.
 _LENGTH_RANGE = (1e-90, 1e90)
-# Least width in units of the ends: parts of it, down to 2**-14, are still whole steps of the ends.
+# Smallest width relative to the bounds. Parts of it, down to 2**-14, are still at least the spacing
+# of floats at the bounds.
 _LEAST_RELATIVE_WIDTH = 2.0**-36
 
 
 def check_lengths(name: str, lengths: ArrayLike, ends: ArrayLike = 0.0) -> None:
-    """Refuse public lengths that floating-point numbers cannot compute with.
+    """Refuse public lengths for which floating-point arithmetic would fail.
 
     Parameters
     ----------
@@ -31,35 +32,36 @@ def check_lengths(name: str, lengths: ArrayLike, ends: ArrayLike = 0.0) -> None:
     lengths : array-like of float
         Widths of columns, or other scales.
     ends : array-like of float, default=0.0
-        Largest numbers to which such a length is added.
+        Largest absolute values to which such a length is added.
 
     Raises
     ------
     ValueError
-        Before anything is paid: computations with other lengths overflow, or
-        lose all digits.
+        If computations with a length would overflow or lose all digits. This is
+        checked before anything is paid.
     """
     lengths = np.asarray(lengths)
     usable = (lengths >= _LENGTH_RANGE[0]) & (lengths <= _LENGTH_RANGE[1])
     if not (usable & (lengths >= _LEAST_RELATIVE_WIDTH * np.asarray(ends))).all():
         raise ValueError(
-            f"{name} cannot be computed with in floating-point numbers: lengths must be from "
-            f"{_LENGTH_RANGE[0]:g} to {_LENGTH_RANGE[1]:g}, and not negligible beside the ends."
+            f"{name} cannot be computed with in floating-point numbers. Lengths must be between "
+            f"{_LENGTH_RANGE[0]:g} and {_LENGTH_RANGE[1]:g}, and not negligible compared with the "
+            "bounds. Rescale the data."
         )
 
 
 def check_bounds(
     bounds: Bounds, n_features: int, name: str = "bounds"
 ) -> tuple[FloatArray, FloatArray]:
-    """Turn ``bounds`` into two float arrays of shape (n_features,).
+    """Convert ``bounds`` to two float arrays of shape (n_features,).
 
     Parameters
     ----------
     bounds : tuple (low, high)
-        Numbers, which hold for every coordinate, or arrays of shape
+        Two numbers, which are used for each coordinate, or two arrays of shape
         (n_features,).
     n_features : int
-        Dimension of the points.
+        Number of coordinates of the points.
     name : str, default="bounds"
         Name of the parameter.
 
@@ -87,10 +89,10 @@ def check_bounds(
     if not (low < high).all():
         raise ValueError(
             f"{name} are crossed: they are (low, high), each a number or one number per "
-            f"coordinate, and every low must be below its high; got {quoted(bounds)}."
+            f"coordinate, and each low must be below its high; got {quoted(bounds)}."
             f"{_advice(bounds, n_features)}"
         )
-    # Widths of finite numbers may be infinite.
+    # The width of finite bounds may be infinite.
     with np.errstate(over="ignore"):
         check_lengths(name, high - low, np.maximum(np.abs(low), np.abs(high)))
     return low, high
@@ -99,15 +101,16 @@ def check_bounds(
 def bounds_by_column(
     bounds: RowBounds | None, n_features: int, names: Sequence[Any] = ()
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds of columns; NaN where there are none.
+    """Return the bounds of columns, NaN for columns without bounds.
 
     Parameters
     ----------
     bounds : tuple (low, high), mapping of names of columns to such pairs, or None
         A column that a mapping does not name has no bounds.
     n_features : int
+        Number of columns.
     names : sequence, default=()
-        Names of the columns, where they have names.
+        Names of the columns, if they have names.
 
     Returns
     -------
@@ -116,38 +119,41 @@ def bounds_by_column(
     Raises
     ------
     ValueError
-        If bounds are refused by :func:`check_bounds`, or name a column that is not there.
+        If bounds are refused by :func:`check_bounds`, or name a column that does not exist.
     """
     if bounds is not None and not isinstance(bounds, Mapping):
         return check_bounds(bounds, n_features)
     low, high = np.full((2, n_features), np.nan)
     for name, pair in (bounds or {}).items():
         if name not in list(names):
-            raise ValueError(f"bounds name a column that X does not have: {quoted(name)}.")
+            raise ValueError(f"bounds name a column that X does not have; got {quoted(name)}.")
         j = list(names).index(name)
         low[j : j + 1], high[j : j + 1] = check_bounds(pair, 1)
     return low, high
 
 
 def _advice(bounds: object, n_features: int) -> str:
-    """What to do where bounds look like one pair for each coordinate."""
+    """Return advice if the bounds look like one pair for each coordinate."""
     try:
         pairs: FloatArray = np.array(bounds, dtype=float)
     except (TypeError, ValueError):
         return ""
     if pairs.shape != (n_features, 2) or not (pairs[:, 0] < pairs[:, 1]).all():
         return ""
-    return " They look like one (low, high) for each coordinate: pass bounds=(all lows, all highs)."
+    return (
+        " They look like one pair (low, high) for each coordinate. Instead, pass bounds=(all lows, "
+        "all highs)."
+    )
 
 
 def bounds_from_data(
     clouds: Sequence[FloatArray], estimator_name: str
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute a bounding box from the data, and warn that this leaks."""
+    """Compute a bounding box from the data, and warn about this privacy leak."""
     warn_caller(
-        f"{estimator_name} was given no bounds: they are computed from the data, which the "
-        "privacy guarantee does not cover. Pass bounds=(low, high) that you know without "
-        "looking at the data.",
+        f"{estimator_name} was given no bounds and computes them from the data. The privacy "
+        "guarantee does not cover this. Pass bounds=(low, high) that you know without looking at "
+        "the data.",
         PrivacyLeakWarning,
     )
     return reduce(add, map(Extremes.of, filter(len, clouds))).bounds()
@@ -155,14 +161,14 @@ def bounds_from_data(
 
 @dataclass(frozen=True)
 class Extremes:
-    """Least and largest numbers of each column, *not* private; of several tables the sum by +."""
+    """Smallest and largest number of each column, *not* private. ``+`` combines several tables."""
 
     low: FloatArray
     high: FloatArray
 
     @classmethod
     def of(cls, X: FloatArray) -> Self:
-        """Those of a table with at least one row."""
+        """Return the extremes of a table with at least one row."""
         return cls(X.min(axis=0), X.max(axis=0))
 
     def __add__(self, other: Self) -> Self:
@@ -170,20 +176,20 @@ class Extremes:
         return type(self)(low, high)
 
     def __rmul__(self, weight: int) -> Self:
-        # Extremes of rows are the same whatever these weigh.
+        # The extremes do not depend on the weights of the rows.
         return self
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """The same, where a constant gets some room."""
+        """Return the extremes as bounds, with a small margin around constant columns."""
         flat = self.high <= self.low
         pad = np.where(flat, np.maximum(np.abs(self.low), 1.0) * 1e-3, 0.0)
         return self.low - pad, self.high + pad
 
 
 def diameter(low: ArrayLike, high: ArrayLike) -> float:
-    """Euclidean length of the diagonal of a box, rounded up.
+    """Return the Euclidean length of the diagonal of a box, rounded up.
 
-    The rounding pays for the two or three roundings of the computation, so
-    that no two points of the box are further apart than the result.
+    Rounding up covers the two or three rounding errors of the computation, so
+    that the distance of any two points of the box is at most the result.
     """
     return float(np.linalg.norm(np.asarray(high) - np.asarray(low)) * ROUND_UP)

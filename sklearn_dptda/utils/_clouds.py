@@ -1,4 +1,4 @@
-"""Reading point clouds and collections of them."""
+"""Validation of point clouds and collections of point clouds."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -32,7 +32,9 @@ def check_cloud(
     try:
         array = np.asarray(cloud, dtype=np.float64)
     except Exception:
-        raise ValueError(f"{name} must be numeric, of shape (n_points, n_features).") from None
+        raise ValueError(
+            f"{name} must be a numeric array of shape (n_points, n_features)."
+        ) from None
     if array.ndim != 2:
         raise ValueError(
             f"{name} must have shape (n_points, n_features); got {array.ndim} dimension(s)."
@@ -44,7 +46,7 @@ def check_cloud(
     if n_features is not None and array.shape[1] != n_features:
         raise ValueError(
             f"{name} has {array.shape[1]} features, but {n_features} are expected: "
-            "all clouds must live in one space."
+            "all clouds must have the same number of features."
         )
     if not np.isfinite(array).all():
         raise ValueError(f"{name} contains {NOT_FINITE}")
@@ -52,11 +54,12 @@ def check_cloud(
 
 
 def check_collection(X: Iterable[Any], name: str = "X") -> list[Any]:
-    """Check the outer container: a non-empty sequence, not one flat cloud.
+    """Check that the outer container is a non-empty sequence, and not a single cloud.
 
     Returns
     -------
     list
+        The items.
     """
     refuse_dask(X, name)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object:
@@ -75,21 +78,24 @@ def check_collection(X: Iterable[Any], name: str = "X") -> list[Any]:
         raise ValueError(f"{name} must be a list of clouds; got {type(X).__name__}.") from None
     if not items:
         raise ValueError(
-            f"{name} is empty: at least one item is needed (an iterator can be read only once)."
+            f"{name} is empty, and at least one item is needed. An iterator can be read only once: "
+            "pass a list."
         )
     return items
 
 
 def first_places(items: Sequence[Any]) -> list[int]:
-    """Where each item of a collection stands for the first time.
+    """Return for each item of a collection the index of its first occurrence.
 
-    Compares objects, and arrays by their place in memory, which the caller's
-    code decides, and never contents, which are private. What has no contents,
-    or cannot be told from its equals, as tuples, is never taken for the same.
+    Objects are compared by identity, and arrays by their place in memory. Both are
+    determined by the code of the caller. Contents, which are private, are never
+    compared. Empty items and tuples always count as different, because identity
+    does not distinguish them from equal objects.
 
     Parameters
     ----------
     items : sequence
+        The collection.
 
     Returns
     -------
@@ -100,17 +106,20 @@ def first_places(items: Sequence[Any]) -> list[int]:
 
 
 def refuse_repeated(items: Sequence[Any], name: str = "X") -> None:
-    """Refuse to release one item several times for one payment.
+    """Refuse a collection that contains one item several times.
+
+    One payment covers one release of each item.
 
     Raises
     ------
     ValueError
-        If one object, or one piece of memory, stands in several places.
+        If one object, or one piece of memory, is in several places.
     """
     if first_places(items) != list(range(len(items))):
         raise ValueError(
-            f"{name} holds one object several times: each time would be a release of the same "
-            "records, and one payment covers one. release_replicates pays for each."
+            f"{name} holds one object several times. Each time would be a release of the same "
+            "records, and one payment covers only one release. To make several releases and pay "
+            "for each, use release_replicates."
         )
 
 

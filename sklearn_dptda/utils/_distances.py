@@ -1,4 +1,4 @@
-"""Persistence diagrams: reading them, and exact distances between them."""
+"""Validation of persistence diagrams, and exact distances between them."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ _LARGEST_COORDINATE = 1e300
 
 
 def as_diagram(diagram: ArrayLike, name: str) -> FloatArray:
-    """Return a diagram as an (n, 2) float array; infinite deaths are allowed.
+    """Return a diagram as a float array of shape (n, 2). Infinite deaths are allowed.
 
     Raises
     ------
@@ -36,10 +36,11 @@ def as_diagram(diagram: ArrayLike, name: str) -> FloatArray:
 def farthest_first(
     distances_from: Callable[[int], FloatArray], n: int, start: int = 0
 ) -> tuple[IntArray, FloatArray]:
-    """Indices of ``n`` points, each the farthest from those before it, and these distances.
+    """Indices of ``n`` points, each the farthest from the previous points, and their distances.
 
-    ``distances_from(i)`` are the distances of all points from point ``i``, or any increasing
-    function of them; that of the start is ``inf``. The first of equally far points is taken.
+    ``distances_from(i)`` returns the distances of all points from point ``i``, or any increasing
+    function of the distances. The distance of the start is ``inf``. Of several points at the same
+    distance, the first is chosen.
     """
     order, radii, nearest = [start], [np.inf], distances_from(start)
     for _ in range(n - 1):
@@ -50,10 +51,10 @@ def farthest_first(
 
 
 def check_diagram(diagram: ArrayLike, name: str = "diagram") -> FloatArray:
-    """Return a diagram as an (n, 2) float array without points on the diagonal.
+    """Return a diagram as a float array of shape (n, 2), without points on the diagonal.
 
-    ValueError if the shape is wrong, a coordinate is NaN or too large, or a death precedes its
-    birth.
+    Raises ValueError if the shape is wrong, if a coordinate is NaN or too large, or if a death is
+    before its birth.
     """
     array = as_diagram(diagram, name)
     if (array[:, 1] < array[:, 0]).any():
@@ -64,26 +65,29 @@ def check_diagram(diagram: ArrayLike, name: str = "diagram") -> FloatArray:
 
 
 def bottleneck_distance(first: ArrayLike, second: ArrayLike) -> float:
-    """Exact bottleneck distance between two persistence diagrams.
+    """Compute the exact bottleneck distance between two persistence diagrams.
 
     Parameters
     ----------
     first, second : array-like of shape (n, 2)
-        Births and deaths; deaths may be infinite; either may be empty.
+        Births and deaths of the points, in the units of the filtration. Deaths may
+        be infinite, and a diagram may be empty.
 
     Returns
     -------
     float
-        In the units of the filtration.
+        Distance in the units of the filtration.
 
     Raises
     ------
     ValueError
-        If a diagram is malformed.
+        If a diagram has a wrong shape, contains NaN, or has a death before its
+        birth.
 
     Notes
     -----
-    Computed by Hera, through GUDHI, without approximation.
+    The distance is computed by Hera, through GUDHI, without approximation. It is
+    *not* private if one of the diagrams is not.
 
     Examples
     --------
@@ -95,35 +99,40 @@ def bottleneck_distance(first: ArrayLike, second: ArrayLike) -> float:
     if len(first) == 0 or len(second) == 0:
         rest = first if len(second) == 0 else second
         return float(np.max((rest[:, 1] - rest[:, 0]) / 2, initial=0.0))
-    # Hera takes differences below 1e-10 for none.
+    # Hera treats differences below 1e-10 as zero, so that the diagrams are rescaled.
     unit = power_of_two(first, second)
     return unit * float(hera_bottleneck(first / unit, second / unit, delta=0))
 
 
 def wasserstein_distance(first: ArrayLike, second: ArrayLike) -> float:
-    """Exact 1-Wasserstein distance between two persistence diagrams.
+    """Compute the exact 1-Wasserstein distance between two persistence diagrams.
 
-    The least sum of maximum distances of matched points, the others being
-    matched with the diagonal.
+    It is the smallest possible sum of maximum-norm distances between matched
+    points. Points without a partner are matched with the diagonal.
 
     Parameters
     ----------
     first, second : array-like of shape (n, 2)
-        Births and deaths; deaths may be infinite; either may be empty.
+        Births and deaths of the points, in the units of the filtration. Deaths may
+        be infinite, and a diagram may be empty.
 
     Returns
     -------
     float
-        ``inf`` where the numbers of infinite deaths differ.
+        Distance in the units of the filtration. ``inf`` if the numbers of infinite
+        deaths differ.
 
     Raises
     ------
     ValueError
-        If a diagram is malformed.
+        If a diagram has a wrong shape, contains NaN, or has a death before its
+        birth.
 
     Notes
     -----
-    By assignment, in cubic time: for diagrams of up to a thousand points.
+    The distance is computed by linear assignment, in cubic time, which is suitable
+    for diagrams of up to a thousand points. It is *not* private if one of the
+    diagrams is not.
 
     Examples
     --------
@@ -138,8 +147,8 @@ def wasserstein_distance(first: ArrayLike, second: ArrayLike) -> float:
     P, Q = (d[np.isfinite(d[:, 1])] for d in (first, second))
     cost = np.abs(P[:, None] - Q).max(axis=2)
     halves = [(d[:, 1] - d[:, 0]) / 2 for d in (P, Q)]
-    # Two points are matched where that costs less than the diagonal does for both of them: it is
-    # enough to match as many points as the smaller diagram has.
+    # Two points are matched if that costs less than to match both with the diagonal. The number of
+    # matched pairs is at most the number of points of the smaller diagram.
     diagonal = halves[0][:, None] + halves[1]
     pairs = linear_sum_assignment(np.minimum(cost - diagonal, 0.0))
     matched = cost[pairs] < diagonal[pairs]
@@ -149,9 +158,10 @@ def wasserstein_distance(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def power_of_two(*diagrams: FloatArray) -> float:
-    """Power of two near the longest bar, by which division rounds nothing.
+    """Return a power of two near the length of the longest bar, by which division is exact.
 
-    Where all bars are essential, near the extent of their births; one, where there are none.
+    If all bars are essential, the number is near the range of their births. It is 1 if there are
+    no bars.
     """
     lengths = np.concatenate([np.diff(diagram)[:, 0] for diagram in diagrams])
     longest = lengths[np.isfinite(lengths)].max(initial=0.0)

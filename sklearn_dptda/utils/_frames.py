@@ -1,4 +1,4 @@
-"""Kinds of tables, where their parts are, and how they are refused without quoting a value."""
+"""Kinds of tables, the parts of tables on other machines, and errors that quote no values."""
 
 import contextlib
 import re
@@ -19,26 +19,26 @@ from sklearn_dptda._typing import Table
 from sklearn_dptda.privacy._warnings import code_of
 
 HOLDS_DATES = (
-    "holds dates or times: turn them into numbers, such as days since a public day, first "
+    "holds dates or times. Convert them to numbers first, such as days since a public day "
     "(user guide, 'Your table')."
 )
 NOT_FINITE = (
-    "NaN or infinity. Fill missing values with public constants: an imputer learns exact "
+    "NaN or infinity. Fill missing values with public constants, because an imputer learns exact "
     "statistics of the records (user guide, 'Your table')."
 )
-# What scikit-learn or NumPy say, and what is said here: without the values that they quote.
+# Messages of scikit-learn and NumPy, and their replacements without the values that they quote.
 _QUOTING = (
     (r"(?s)\narray=.*\.\n(?=Reshape)", " "),
     (r"(?s)(Complex data not supported).*", r"\1"),
-    (r"(?s)could not convert string .*", "X contains strings that are no numbers."),
-    # They recommend imputers.
+    (r"(?s)could not convert string .*", "X contains strings that are not numbers."),
+    # These messages recommend imputers, which are not private.
     (r"(?s)(Input )?X contains (NaN|infinity).*", f"X contains {NOT_FINITE}"),
     (r"(?s)float\(\) argument must be .* not 'NAType'", f"X contains {NOT_FINITE}"),
-    (r"(?s)invalid literal for .*", "X contains strings that are no numbers."),
+    (r"(?s)invalid literal for .*", "X contains strings that are not numbers."),
 )
-# Code whose messages are known: ours, and what reads arrays for it.
+# Code whose messages are known: this package, and the packages that read arrays for it.
 _KNOWN = (*code_of(np, scipy, sklearn), contextlib.__file__)
-# What NumPy says of an object of Python or pandas that is a date or a time.
+# NumPy's message about an object of Python or pandas that is a date or a time.
 _DATES = re.compile(
     r"not '(?:\w+\.)*(date|datetime|time|timedelta|Timestamp|Timedelta|Period|NaTType)'"
 )
@@ -46,7 +46,7 @@ _DATES = re.compile(
 
 @contextmanager
 def without_quotes(name: str = "X") -> Iterator[None]:
-    """Keep the values of records out of what is said while they are read, by whatever code."""
+    """Remove the values of records from error messages while records are read."""
     try:
         with np.errstate(all="ignore"):
             yield
@@ -55,10 +55,10 @@ def without_quotes(name: str = "X") -> Iterator[None]:
 
 
 def without_values(error: Exception, name: str = "X") -> Exception:
-    """What may be told of an error that was raised while records were read.
+    """Return an error without the values of records, for one that was raised while reading them.
 
-    What scikit-learn and NumPy say, without the values that they quote; of other code, such as a
-    reader of files, the type of the error alone.
+    Messages of scikit-learn and NumPy are kept without the values that they quote. For errors of
+    other code, such as a reader of files, only the type of the error is kept.
     """
     message = str(error)
     for pattern, replacement in _QUOTING:
@@ -73,7 +73,7 @@ def without_values(error: Exception, name: str = "X") -> Exception:
 
 
 def _is_known(error: Exception) -> bool:
-    """Whether an error is a refusal by code whose messages are known, and that called no other."""
+    """Whether an error was raised by code whose messages are known, without other code involved."""
     frames = walk_tb(error.__traceback__)
     return type(error) in (ValueError, TypeError) and all(
         frame.f_code.co_filename.startswith(_KNOWN) for frame, _ in frames
@@ -81,20 +81,21 @@ def _is_known(error: Exception) -> bool:
 
 
 _FRAMES = ("pandas", "polars")
-# Sums that one task of Dask adds up: enough for a shallow tree, and few at once on one worker.
+# Number of sums that one Dask task adds. The tree of tasks is then shallow, and one worker holds
+# only a few sums at a time.
 _SUMS_PER_TASK = 8
 _GATHERED = (
-    "is a Dask collection, and nothing is gathered in silence. Private estimators of rows count it "
-    "where it is, in fit, and map predict and transform over it; X.compute() brings it here."
+    "is a Dask collection, which is not loaded into memory automatically. Private estimators of "
+    "rows accept it in fit, predict and transform. Elsewhere, load it with X.compute()."
 )
 _SUMS_ALONE = (
-    "gives sums over its parts alone, by map_reduce, which private estimators of rows take in fit; "
-    "here rows in memory are needed."
+    "gives sums over its parts alone, by map_reduce. Private estimators of rows accept it in fit, "
+    "but rows in memory are needed here."
 )
 
 
 def kind_of(dtype: Any) -> str:
-    """NumPy's letter for a type of NumPy, pandas or polars; ``"O"`` for what has none."""
+    """Return NumPy's letter for a type of NumPy, pandas or polars; ``"O"`` if there is none."""
     if hasattr(dtype, "is_temporal"):  # polars
         kinds = {
             "M": dtype.is_temporal(),
@@ -108,28 +109,28 @@ def kind_of(dtype: Any) -> str:
 
 
 def frame_library(X: Any) -> str | None:
-    """The library whose data frame this is, of those that frames are made for."""
+    """Return the library of a data frame, ``"pandas"`` or ``"polars"``, or None."""
     library = type(X).__module__.partition(".")[0]
     return library if library in _FRAMES and len(getattr(X, "shape", ())) == 2 else None
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Container, names and types of a table: what is public without its rows.
+    """Container, names and types of a table, which are public properties.
 
-    ``library`` is None for arrays, whose names are numbers. A type is kept for integers, truth
-    values and public lists alone: what the others learnt from their rows is not.
+    ``library`` is None for arrays, whose column names are numbers. A type is kept only for columns
+    of integers, booleans or public lists of values, because other types depend on the rows.
     """
 
     library: str | None
     names: Sequence[Any]
     dtypes: Sequence[Any]
-    # Public lists of the values of columns of categories, by their numbers.
+    # Public lists of the values of categorical columns, by column number.
     choices: Mapping[int, list[Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, X: Any, n_features: int, choices: Mapping[int, list] | None = None) -> Self:
-        """Columns of a table, some with public lists of values, by their numbers."""
+        """Return the columns of a table, with public lists of values for some column numbers."""
         library = frame_library(X)
         if library is None:
             names, dtypes = list(range(n_features)), [getattr(X, "dtype", None)] * n_features
@@ -140,36 +141,36 @@ class Columns:
         return cls(library, names, kept, choices)
 
     def shared(self, other: Self) -> Self:
-        """Columns of both tables together: whole numbers and others make others."""
+        """Return the columns of both tables together; different types become None."""
         pairs = zip(self.dtypes, other.dtypes, strict=True)
         dtypes = [mine if mine == theirs else None for mine, theirs in pairs]
         return type(self)(self.library, self.names, dtypes, self.choices)
 
     def is_integer(self, place: int) -> bool:
-        """Whether a column holds whole numbers."""
+        """Whether a column holds integers."""
         return kind_of(self.dtypes[place]) in "iu"
 
     def limits(self, place: int, low: float, high: float) -> tuple[float, float]:
-        """Ends of a column within bounds: of integers the last ones that its type has."""
+        """Return the limits of a column within bounds, restricted to the values of its type."""
         kind = kind_of(self.dtypes[place])
         if kind == "b":
             return 0.0, 1.0
         if kind not in "iu":
             return low, high
         info = np.iinfo(_numpy_type(self.dtypes[place]))
-        # The float next to the largest integer of 64 bits is one too many.
+        # The largest integer of 64 bits rounds up to a float that is too large by one.
         most = info.max if info.bits < 64 else np.nextafter(float(info.max), 0.0)
         return max(float(np.ceil(low)), float(info.min)), min(float(np.floor(high)), float(most))
 
     def numbers(self, place: int, values: np.ndarray, low: float, high: float) -> Any:
-        """Numbers as a column: integers are rounded, within bounds."""
+        """Convert numbers to a column; for integer types, they are rounded within the bounds."""
         if kind_of(self.dtypes[place]) not in "iub":
             return values
         whole = np.rint(np.clip(values, *self.limits(place, low, high)))
         return self.values(place, whole.astype(_numpy_type(self.dtypes[place])))
 
     def values(self, place: int, values: list[Any] | np.ndarray) -> Any:
-        """Values as a column of its type."""
+        """Convert values to a column of its type."""
         dtype = self.dtypes[place]
         if self.library is None:
             return np.array(values, dtype=object if dtype is None else dtype)
@@ -179,17 +180,17 @@ class Columns:
         return series.cast(dtype) if self.library == "polars" else series.astype(dtype)
 
     def table(self, columns: Sequence[Any]) -> Any:
-        """A table of the same kind."""
+        """Make a table of the same kind from columns."""
         if self.library is None:
             return np.column_stack(columns)
-        # Columns get their numbers as names first: names need not be strings, nor differ.
+        # The columns are named by numbers first, because names need not be strings or unique.
         numbered = {str(place): column for place, column in enumerate(columns)}
         frame = import_module(self.library).DataFrame(numbered)
         frame.columns = self.names
         return frame
 
     def of_numbers(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> Any:
-        """A table of the same kind from an array of floats."""
+        """Make a table of the same kind from an array of floats."""
         return self.table(
             [self.numbers(j, X[:, j], low[j], high[j]) for j in range(len(self.names))]
         )
@@ -198,12 +199,12 @@ class Columns:
 def _public(dtype: Any, choices: list[Any] | None) -> Any:
     if choices is None:
         return dtype if kind_of(dtype) in "iub" else None
-    if getattr(dtype, "ordered", None) is not None:  # of pandas
+    if getattr(dtype, "ordered", None) is not None:  # pandas
         return type(dtype)(choices, dtype.ordered)
-    if type(dtype).__name__ == "Enum":  # of polars
+    if type(dtype).__name__ == "Enum":  # polars
         return type(dtype)(choices)
     if isinstance(dtype, np.dtype) and dtype.kind in "US":
-        # Their length is that of the longest record.
+        # The length is removed from the type, because it is that of the longest record.
         return np.dtype(dtype.kind)
     return dtype
 
@@ -214,16 +215,16 @@ def _numpy_type(dtype: Any) -> np.dtype[Any]:
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a collection of Dask: an array, a data frame, something delayed."""
+    """Whether X is a Dask collection: an array, a data frame or a delayed object."""
     return any(kind.__module__.startswith("dask") for kind in type(X).__mro__) or (
-        # Collections of other libraries may also hold what is here.
+        # Collections of other libraries may also hold data in memory, without a graph.
         hasattr(type(X), "__dask_graph__") and X.__dask_graph__() is not None
     )
 
 
 def refuse_dask(X: Any, name: str = "X") -> None:
-    """Refuse what NumPy would gather into memory without a word, and what it could not gather."""
-    # One item of each type in a list is enough; most lists are of one type.
+    """Refuse Dask collections, which NumPy would load into memory, and objects it cannot load."""
+    # It is enough to check one item of each type in a list.
     items = {type(item): item for item in X}.values() if isinstance(X, list | tuple) else ()
     if any(map(is_dask, (X, *items))):
         raise ValueError(f"{name} {_GATHERED}")
@@ -232,9 +233,9 @@ def refuse_dask(X: Any, name: str = "X") -> None:
 
 
 def parts_elsewhere(X: Any) -> Any:
-    """What sums over the parts of rows that lie elsewhere, or None where they do not.
+    """Return an object that sums over parts of rows on other machines, or None for other input.
 
-    Objects with a method ``map_reduce`` do so themselves.
+    An object with a method ``map_reduce`` is returned itself.
     """
     if of_dask(X):
         return DaskParts(X)
@@ -242,29 +243,29 @@ def parts_elsewhere(X: Any) -> Any:
 
 
 def _has_map_reduce(X: Any) -> bool:
-    # A column of a frame may have the name.
+    # A column of a data frame may have this name.
     return callable(getattr(X, "map_reduce", None))
 
 
 def of_dask(X: Any) -> bool:
-    """Whether X is a collection of Dask, or a list of what is delayed."""
+    """Whether X is a Dask collection, or a list of Dask collections."""
     return is_dask(X) or (isinstance(X, list | tuple) and len(X) > 0 and all(map(is_dask, X)))
 
 
 class DaskParts:
-    """Parts of a Dask array or data frame, or of a list of delayed ones."""
+    """Parts of a Dask array or data frame, or of a list of delayed tables."""
 
     def __init__(self, X: Any) -> None:
         if hasattr(type(X), "to_delayed") and len(getattr(X, "shape", ())) != 2:
             raise ValueError(
-                f"X is no table but a {type(X).__name__}: of Dask's collections, arrays of two "
-                "dimensions, data frames and lists of delayed tables are read."
+                f"X is not a table but a {type(X).__name__}. The supported Dask collections are "
+                "arrays of two dimensions, data frames and lists of delayed tables."
             )
         self._X = X
 
     @property
     def head(self) -> Table | None:
-        """A table without rows that is like them; None where that is not known ahead."""
+        """Empty table with the columns of the parts; None if the columns are not known yet."""
         if hasattr(type(self._X), "columns"):
             return self._X._meta
         if hasattr(type(self._X), "to_delayed"):
@@ -276,7 +277,7 @@ class DaskParts:
         return delayed_parts(self._X)
 
     def mapped(self, function: Callable[[Any], Any]) -> Any:
-        """What is delayed in place of delayed tables: a list of a list, else one."""
+        """Apply a function to delayed tables; a list gives a list of delayed results."""
         from dask import delayed
 
         each = delayed(function, traverse=False)
@@ -284,10 +285,10 @@ class DaskParts:
         return mapped if isinstance(self._X, list | tuple) else mapped[0]
 
     def map_reduce(self, function: Callable[[Any], Any]) -> Any:
-        """Apply a function to each part where it is, and add up by a tree."""
+        """Apply a function to each part where it is, and add the results in a tree."""
         from dask import delayed
 
-        # Sent once to each machine, and not looked into for collections.
+        # The function is sent once to each machine. Dask does not search it for collections.
         shared = delayed(function, traverse=False)
         sums = [delayed(_applied)(shared, part) for part in self._parts]
         while len(sums) > 1:
@@ -299,12 +300,12 @@ class DaskParts:
 
 
 def whole_rows(X: Any) -> Any:
-    """An array of Dask in chunks that hold all columns; frames do already."""
+    """Return a Dask array in chunks with all columns. Data frames are returned unchanged."""
     return X.rechunk({1: -1}) if hasattr(type(X), "rechunk") and X.ndim == 2 else X
 
 
 def delayed_parts(X: Any) -> list[Any]:
-    """Parts of a collection of Dask, or of a list of them, each with all columns."""
+    """Parts of a Dask collection, or of a list of Dask collections, each with all columns."""
     if isinstance(X, list | tuple):
         return [part for each in X for part in delayed_parts(each)]
     if not hasattr(type(X), "to_delayed"):
@@ -318,26 +319,27 @@ def _applied(function: Callable[[Any], Any], part: Any) -> Any:
 
 
 def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True) -> None:
-    """Refuse masks, dates, imaginary parts, and what lies on other machines.
+    """Refuse masked entries, dates, complex numbers and Dask collections.
 
     Parameters
     ----------
     value : array-like
-        Of a list the items are looked at.
-    name : str
+        The input. For a list, its items are checked too.
+    name : str, default="X"
+        Name of the parameter.
     complex_too : bool, default=True
-        False where imaginary parts are refused elsewhere.
+        Whether complex numbers are refused. False if this is done elsewhere.
 
     Raises
     ------
     ValueError
-        Without any value.
+        If the input is refused. The message quotes no values.
     """
     refuse_dask(value, name)
     parts = [value, *value] if isinstance(value, list | tuple) else [value]
     if any(np.ma.is_masked(part) for part in parts):
         raise ValueError(
-            f"{name} has masked entries, which would count as if they were none: drop or fill them."
+            f"{name} has masked entries, whose masks would be ignored. Drop or fill these entries."
         )
     if frame_library(value) is None:
         dates = [name for part in parts if kind_of(getattr(part, "dtype", None)) in "mM"]
@@ -349,7 +351,7 @@ def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True)
     try:
         lossy = complex_too and np.iscomplexobj(value)
     except Exception:
-        # Ragged, or not to be read, which is refused by whoever needs an array.
+        # The input is ragged or cannot be read. The code that needs an array refuses it later.
         return
     if lossy:
         raise ValueError(f"{name} must be real, not complex.")

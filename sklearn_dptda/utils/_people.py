@@ -1,4 +1,4 @@
-"""Who a person is: the ids of rows and points, read, checked, and kept out of what is said."""
+"""Identifiers of people: validation, and errors that quote no identifier."""
 
 import sys
 from collections.abc import Iterable, Mapping
@@ -15,31 +15,35 @@ from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._frames import frame_library, without_quotes
 
-_MISSING = "groups must have a number or a string for each {}; some have none."
-_MIXED = "groups must be all numbers or all strings: no person is told from another otherwise."
+_MISSING = "groups must have a number or a string for each {}; some are missing."
+_MIXED = (
+    "groups must be all numbers or all strings, because it is unknown otherwise which of them name "
+    "the same person."
+)
 
 
 def split_people(table: Any, column: str | None, ids: Any, what: str = "row") -> tuple[Any, Any]:
-    """A table without the ids, and who each of its rows belongs to, as a list.
+    """Return a table without its column of ids, and the id of the person of each row.
 
-    The ids come from a ``column`` of a data frame, or beside the table, as ``ids``. A column of
-    integers becomes an array, which takes a tenth of the time.
+    The ids are in a ``column`` of a data frame, or are given separately as ``ids``. They are
+    returned as a list, or as an array for a column of integers, which is ten times as fast.
 
     Raises
     ------
     ValueError
-        If both or none are there, or an id is missing, or of another kind. No id is quoted.
+        If both or none are given, if an id is missing, or if the ids differ in kind. The message
+        quotes no id.
     """
     if column is not None and ids is not None:
         raise ValueError(
-            "groups is given twice, as a parameter and beside X: leave one of them out."
+            "groups is given twice, as a parameter and as an argument beside X. Use one of them."
         )
     if column is not None:
         names = column_names(table)
         if names.count(column) != 1 or len(names) == 1:
             raise ValueError(
                 f"groups={quoted(column)} must be the name of one column of a data frame "
-                "of pandas or polars, beside others."
+                "of pandas or polars, which must also have other columns."
             )
         return without_column(table, column), check_ids(_listed(table[column]), what)
     with without_quotes("groups"):
@@ -47,14 +51,14 @@ def split_people(table: Any, column: str | None, ids: Any, what: str = "row") ->
     if len(listed) != len(table):
         raise ValueError(
             f"groups has {len(listed)} entries, but X has {len(table)} {what}s: there must be one "
-            "for each."
+            f"entry for each {what}."
         )
     return table, check_ids(listed, what)
 
 
 def _listed(column: Any) -> Any:
     if "int" in str(column.dtype).lower():
-        # Where some are missing it makes floats or objects.
+        # If some ids are missing, the array has floats or objects.
         array = np.asarray(column)
         if array.dtype.kind in "iu":
             return array
@@ -62,11 +66,11 @@ def _listed(column: Any) -> Any:
 
 
 def check_ids(ids: Any, what: str = "row") -> Any:
-    """The ids, if all of them are numbers or all of them strings."""
+    """Return the ids if they are all numbers or all strings; raise ValueError otherwise."""
     if isinstance(ids, np.ndarray):
         return ids
     kinds = {_kind(kind) for kind in set(map(type, ids))}
-    # NaN differs from itself, and stands for a missing string in frames.
+    # NaN differs from itself. Data frames use it for missing strings.
     if "none" in kinds or ("number" in kinds and any(i != i for i in ids)):
         raise ValueError(_MISSING.format(what))
     if len(kinds) > 1:
@@ -81,12 +85,12 @@ def _kind(kind: type) -> str:
 
 
 def column_names(X: Any) -> list[Any]:
-    """Names of the columns of a data frame; of others none."""
+    """Names of the columns of a data frame; an empty list for other tables."""
     return [] if frame_library(X) is None else list(X.columns)
 
 
 def without_column(X: Any, name: str | None) -> Any:
-    """A table without the columns of a name, if there is one and it has any."""
+    """Return a table without the columns of a given name, if there are any."""
     if name is None or name not in column_names(X):
         return X
     others = [place for place, other in enumerate(X.columns) if other != name]
@@ -94,9 +98,9 @@ def without_column(X: Any, name: str | None) -> Any:
 
 
 def beside_ids(X: Any, groups: str | None, rows: FloatArray, names: Iterable[str]) -> Any:
-    """Rows that were made of those of ``X``; a data frame with its column of ids, if it has one.
+    """Return transformed rows of ``X``, as a data frame with the column of ids if X has one.
 
-    So the next step of a pipeline knows whose they are.
+    The next step of a pipeline then knows the person of each row.
     """
     if groups is None or groups not in column_names(X):
         return rows
@@ -111,27 +115,27 @@ def beside_ids(X: Any, groups: str | None, rows: FloatArray, names: Iterable[str
 
 
 def check_number_of_people(n_people: int) -> None:
-    """Refuse a table of one person, whose rows would be all there is."""
+    """Refuse a table of only one person."""
     if n_people < 2:
         raise ValueError(
-            "groups says that all rows belong to one person: at least 2 people are needed."
+            "groups says that all rows belong to one person, but at least 2 people are needed."
         )
 
 
 def check_one_label(n_people: int, n_pairs: int) -> None:
-    """Refuse people of whom somebody has rows of several labels, from the numbers of both."""
+    """Refuse rows of one person with different labels, given the numbers of people and pairs."""
     if n_pairs > n_people:
         raise ValueError(
-            "y holds two labels of one person: with groups, a label is that of a person, and the "
-            "same for all of her rows."
+            "y holds two labels of one person. With groups, all rows of a person must have the "
+            "same label."
         )
 
 
 def refuse_split_people(ids: list[Any], column: str | None) -> None:
     """Refuse folds of a search, or of cross-validation, that divide the rows of a person.
 
-    What such a fold is tested on was learnt from the same people. An estimator does not know the
-    folds: the calls that lead here do, and they are in the process that fits.
+    With such folds, an estimator would be tested on people from whom it has learnt. An estimator
+    does not know the folds. They are looked up in the call stack, in the process that fits.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -142,8 +146,9 @@ def refuse_split_people(ids: list[Any], column: str | None) -> None:
                 learnt = {everybody[place] for place in train}
                 if any(everybody[place] in learnt for place in test):
                     raise ValueError(
-                        "the folds split people: rows of one person are in both parts of a fold. "
-                        "Pass a splitter of people, such as cv=GroupKFold(), and groups."
+                        "the folds split people: the training rows and the test rows of a fold "
+                        "have rows of the same person. Pass a splitter that keeps people together, "
+                        "such as cv=GroupKFold(), and groups."
                     )
         frame = frame.f_back
 
@@ -152,11 +157,11 @@ _FOLDS = ("_fit_and_score", "_fit_and_predict")
 
 
 def _ids_of_all(frame: FrameType, ids: list[Any], column: str | None) -> list[Any] | None:
-    """Ids of all rows of which a fold has been cut, where they can be found."""
+    """Return the ids of all rows from which a fold was taken, or None if they are not found."""
     X, train = frame.f_locals["X"], frame.f_locals["train"]
     if column is not None:
         return X[column].to_list() if column in column_names(X) else None
-    # The fold has its part of them; whoever has called it has them all.
+    # The frame of the fold has only its part of the ids. The frame of its caller has all of them.
     given = frame.f_back.f_locals.get("kwargs", {}) if frame.f_back is not None else {}
     for values in (given.get("fit_params") or {}).values():
         listed = list(np.asarray(values, dtype=object)) if np.ndim(values) == 1 else []
@@ -166,7 +171,10 @@ def _ids_of_all(frame: FrameType, ids: list[Any], column: str | None) -> list[An
 
 
 def codes_of(ids: Iterable[Any]) -> tuple[list[Any], IntArray]:
-    """Who there is, and the number of that person for each id. Ids are compared, never hashed."""
+    """Return the distinct ids, and for each row the index of its id.
+
+    Ids are compared themselves, and not by hash values, which could coincide.
+    """
     if isinstance(ids, np.ndarray):
         people, places = np.unique(ids, return_inverse=True)
         return people.tolist(), places
@@ -177,16 +185,17 @@ def codes_of(ids: Iterable[Any]) -> tuple[list[Any], IntArray]:
 
 @dataclass(frozen=True)
 class PeopleCounts:
-    """How many rows each person has, and in how many parts; counts of parts add up.
+    """Number of rows of each person, and number of parts with such rows. ``+`` combines parts.
 
-    In pieces, so that many small parts and a large one take no longer than their people are many.
+    The counts are kept in pieces, so that adding many small parts to a large one takes time in
+    proportion to the number of people.
     """
 
     pieces: list[dict[Any, tuple[int, int]]]
 
     @classmethod
     def of(cls, ids: Iterable[Any]) -> Self:
-        """Counts of one part."""
+        """Return the counts of one part."""
         people, codes = codes_of(ids)
         return cls([{i: (n, 1) for i, n in zip(people, np.bincount(codes).tolist(), strict=True)}])
 
@@ -196,13 +205,13 @@ class PeopleCounts:
         return PeopleCounts(pieces if 2 * max(sizes) > sum(sizes) else [_joined(pieces)])
 
     def total(self) -> Mapping[Any, tuple[int, int]]:
-        """Rows and parts of each person."""
+        """Return the numbers of rows and parts of each person."""
         counts = _joined(self.pieces)
         check_ids(list(counts))
         return counts
 
     def distinct(self) -> int:
-        """How many there are."""
+        """Return the number of people."""
         return len(_joined(self.pieces))
 
 

@@ -1,6 +1,6 @@
-"""The only module that imports what scikit-learn keeps private.
+"""The only module that imports private names of scikit-learn.
 
-When scikit-learn moves one of these, one file changes.
+If scikit-learn moves one of these names, only this file must change.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     _Method = TypeVar("_Method", bound=Callable[..., object])
 
     def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[_Method], _Method]:
-        """Say that a decorated method keeps its signature."""
+        """Declare, for type checkers, that a decorated method keeps its signature."""
         ...
 else:
     from sklearn.base import _fit_context
@@ -31,14 +31,15 @@ __all__ = [
 ]
 
 
-# Estimators whose input, or output, is a list of objects rather than a table.
+# The next two classes are for estimators whose input or output is a list of objects and not a
+# table.
 
 
 class ListInputMixin:
-    """Take lists of clouds, functions or diagrams, no tables."""
+    """Mixin for estimators whose input is a list of clouds, functions or diagrams."""
 
     def __sklearn_tags__(self) -> Tags:
-        """Describe the input: no table."""
+        """State in the tags that the input is not a table."""
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
@@ -46,19 +47,18 @@ class ListInputMixin:
 
 
 class ListOutputMixin:
-    """Accept ``set_output`` and leave the output alone.
+    """Mixin for estimators whose output is a list, which ``set_output`` does not change.
 
-    A pipeline passes ``set_output`` on to each of its steps; a step that
-    returns filtrations or diagrams has no table to wrap and says yes to any
-    choice.
+    A pipeline calls ``set_output`` of each of its steps. A step that returns
+    filtrations or diagrams has no table to convert, and accepts any choice.
     """
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Do nothing: the output is a list, whatever container is asked for.
+        """Do nothing, because the output is always a list.
 
         Parameters
         ----------
-        transform : str or None
+        transform : str or None, default=None
             Ignored.
 
         Returns

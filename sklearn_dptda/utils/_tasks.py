@@ -1,4 +1,4 @@
-"""Tasks on the cores of this machine or on a cluster, where workers may die and tasks run again."""
+"""Parallel tasks on this machine or on a cluster, which run again if a worker dies."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -14,44 +14,46 @@ from joblib.parallel import DEFAULT_MP_CONTEXT, ThreadingBackend, get_active_bac
 
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 
-# Losses of workers in a row, without any task finished, before tasks are given up.
+# Give up after this many consecutive losses of workers without any finished task.
 _MAX_LOSSES = 5
-# Tasks that are sent ahead, at least: a scheduler sees what is coming, and never holds all items.
+# Smallest number of tasks that are sent in advance. The scheduler can plan ahead without holding
+# all items at a time.
 _MIN_TASKS_AHEAD = 64
-# Seconds after which a wait lets signals in, which Windows holds back until then.
+# Seconds after which a wait is interrupted to process signals, which Windows delays until then.
 _WAIT_TIMEOUT = 0.5
-# Seconds after which the result in a transfer is taken for one that is being made again.
+# Seconds after which a result in transfer is assumed to be computed again.
 _TRANSFER_TIMEOUT = 30.0
 
-# A function, and the first arguments that all its tasks have in common.
+# A function, and its first arguments, which are the same for all tasks.
 _Work: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 # Numbers of tasks and their other arguments.
 _Tasks: TypeAlias = list[tuple[int, Sequence[Any]]]
 # Sends one task and returns its future.
 _Send: TypeAlias = Callable[..., Any]
-# Opens a backend for some work and a number of workers: how to send tasks, number of cores.
+# Opens a backend for some work and a number of workers. Yields a function that sends tasks, and the
+# number of cores.
 _Sender: TypeAlias = Callable[[Any, _Work, int], AbstractContextManager[tuple[_Send, int]]]
 
 
 @dataclass(frozen=True)
 class Failed:
-    """In place of a result: why there is none."""
+    """Placeholder for the result of a failed task, with its error."""
 
     error: BaseException
 
 
 def tasks_may_repeat(n_jobs: int | None = None) -> bool:
-    """Whether tasks run in other processes, and so again where their process has died."""
+    """Whether tasks run in other processes, and therefore run again if their process dies."""
     return _engine(n_jobs) is not None
 
 
 def run(
     function: Callable[..., Any], items: Iterable[Sequence[Any]], *common: Any, **options: Any
 ) -> list[Any]:
-    """``[function(*common, *item) for item in items]``, by joblib; ``common`` is shipped once.
+    """``[function(*common, *item) for item in items]``, by joblib; ``common`` is sent once.
 
-    Whoever draws noise in ``function`` takes it from keys, or from seeds, among the items, so that
-    a task that runs again repeats its draw. Raises the first error of a task.
+    If ``function`` draws noise, it must use keys or seeds from the items, so that a task that runs
+    again repeats its draw. Raises the first error of a task.
     """
     results = outcomes(partial(_silently, function), items, *common, **options)
     error = first_error(results)
@@ -66,7 +68,7 @@ def _silently(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def first_error(results: Iterable[Any]) -> BaseException | None:
-    """Why there is no result of some task, None where there are all; Ctrl-C before all others."""
+    """Return the first error among the results, Ctrl-C before all others, or None."""
     errors = [result.error for result in results if isinstance(result, Failed)]
     interrupts = [error for error in errors if isinstance(error, KeyboardInterrupt)]
     return next(iter(interrupts + errors), None)
@@ -80,26 +82,27 @@ def outcomes(
     then: Callable[[int, Any], object] = lambda index, result: None,
     **options: Any,
 ) -> list[Any]:
-    """As :func:`run`, with a :class:`Failed` for each task that failed; all others are finished.
+    """Like :func:`run`, but a task that fails gives a :class:`Failed`, and the others continue.
 
-    ``then`` is called with the place of an item and its result, as soon as there is one.
+    ``then`` is called with the index of an item and its result as soon as the task has finished.
 
-    Ctrl-C ends the loop, and is why what was not finished by then has failed.
+    Ctrl-C ends the loop. It is then the error of all unfinished tasks.
     """
     items, losses = list(items), 0
     unfinished = Failed(RuntimeError("no worker finished this task."))
     results: list[Any] = [unfinished] * len(items)
     engine = _engine(n_jobs, options.get("prefer"))
     while missing := [(i, item) for i, item in enumerate(items) if results[i] is unfinished]:
-        # A task that always kills its worker takes those with it that run beside it: others come
-        # first after one loss in a row, and alone after more.
+        # A task that always kills its worker also ends the tasks beside it. After one loss, the
+        # order is reversed. After more consecutive losses, tasks run one at a time.
         missing = missing[::-1] if losses == 1 else missing
         missing = missing[losses - 2 :][:1] or missing[-1:] if losses > 1 else missing
         try:
             for index, result in _finished(engine, (function, common), missing, n_jobs, options):
                 results[index] = _then(then, index, result)
         except (Exception, KeyboardInterrupt) as error:
-            # Errors of tasks are results: this one is of the engine, or of whoever stops it.
+            # Errors of tasks are returned as results, so that this is an error of the engine, or an
+            # interrupt.
             some = any(results[i] is not unfinished for i, _ in missing)
             losses = 0 if some else losses + 1
             ends = engine is None or losses == _MAX_LOSSES or isinstance(error, KeyboardInterrupt)
@@ -109,7 +112,7 @@ def outcomes(
 
 
 def _then(then: Callable[[int, Any], object], index: int, result: Any) -> Any:
-    """A result that was handed on, or why it must not be seen."""
+    """Call ``then`` with a result. Return the result, or the error as a :class:`Failed`."""
     if not isinstance(result, Failed):
         try:
             then(index, result)
@@ -121,10 +124,10 @@ def _then(then: Callable[[int, Any], object], index: int, result: Any) -> Any:
 def _finished(
     engine: str | None, work: _Work, missing: _Tasks, n_jobs: int | None, options: dict[str, Any]
 ) -> Iterator[tuple[int, Any]]:
-    """Yield (index, result) as tasks finish; raise where the engine fails."""
+    """Yield (index, result) as tasks finish; raise if the engine fails."""
     function, common = work
     backend, _ = get_active_backend(prefer=options.get("prefer"))
-    # Backends that hand nothing over before the end lose what was finished where they fail.
+    # A backend that returns results only at the end loses finished results if it fails.
     as_they_finish = getattr(backend, "supports_return_generator", False)
     tasks = (
         delayed(_attempt)(engine is not None, function, index, *common, *item)
@@ -134,7 +137,8 @@ def _finished(
         arriving = _one_by_one(_SENDERS[engine], work, missing, n_jobs)
         tasks = (delayed(_same)(result) for result in arriving)
     if engine in _SENDERS or (engine is None and not isinstance(backend, ThreadingBackend)):
-        # One after the other, as they are made here or arrive; joblib says how far it is.
+        # The results are processed one after the other, as they are computed or arrive. joblib
+        # reports the progress.
         n_jobs, as_they_finish, options = 1, True, {**options, "backend": "sequential"}
     order = "generator_unordered" if as_they_finish else "list"
     yield from Parallel(n_jobs=n_jobs, return_as=order, **options)(tasks)
@@ -145,7 +149,7 @@ def _one_by_one(
 ) -> Iterator[tuple[int, Any]]:
     """Yield results as tasks finish; a task that the engine loses does not end the others.
 
-    joblib's loops end with the first worker, and its pool of processes waits for a dead one.
+    joblib's own loops end if one worker dies, and its pool of processes waits for a dead worker.
     """
     backend, default = get_active_backend()
     n_jobs = default if n_jobs is None else n_jobs
@@ -169,13 +173,13 @@ def _one_by_one(
                 try:
                     future = done.get(timeout=_WAIT_TIMEOUT)
                 except Empty:
-                    # Raises where no worker is left that tasks could wait for.
+                    # This raises an error if no worker is left.
                     backend.effective_n_jobs(n_jobs)
                     continue
                 try:
                     result = future.result(timeout=_TRANSFER_TIMEOUT)
                 except TimeoutError:
-                    # What a dead worker had finished is made again.
+                    # A result that was on a dead worker is computed again.
                     future.add_done_callback(done.put)
                     backend.effective_n_jobs(n_jobs)
                     continue
@@ -199,8 +203,9 @@ def _to_dask(backend: Any, work: _Work, n_jobs: int) -> Iterator[tuple[_Send, in
     cores = backend.effective_n_jobs(n_jobs)
 
     def send(*arguments: Any) -> Any:
-        # Dask looks for its own collections in lists, and would have large arguments scattered;
-        # but what was scattered dies with its workers, and what tasks make is made again.
+        # The warning recommends to scatter large arguments, but scattered data are lost with their
+        # worker. Results of tasks are computed again. Dask also searches arguments for its own
+        # collections.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
             return backend.client.submit(*arguments, **{"pure": False, **backend.submit_kwargs})
 
@@ -237,7 +242,7 @@ def _to_processes(backend: Any, work: _Work, n_jobs: int) -> Iterator[tuple[_Sen
         yield lambda *task: pool.submit(_attempt_kept, *task), n_jobs
 
 
-# The work that a process of a pool keeps for its tasks.
+# The work that a process of a pool holds for its tasks.
 _KEPT: list[Any] = []
 
 
@@ -264,8 +269,8 @@ def _same(value: Any) -> Any:
 def _attempt(
     elsewhere: bool, function: Callable[..., Any], index: int, *arguments: Any
 ) -> tuple[int, Any]:
-    """Number of a task and its result, or why it failed."""
-    # Loops inside of a task of another process are no tasks of their own.
+    """Return the number of a task, and its result or a :class:`Failed`."""
+    # Loops inside of a task in another process run sequentially.
     inner = parallel_config(backend="sequential") if elsewhere else nullcontext()
     try:
         with inner:
@@ -275,7 +280,7 @@ def _attempt(
 
 
 def _engine(n_jobs: int | None = None, prefer: str | None = None) -> str | None:
-    """Name of the engine that runs tasks in other processes, and may run them again, or None."""
+    """Return the name of the engine that runs tasks in other processes, or None."""
     backend, default = get_active_backend(prefer=prefer)
     kind, n_jobs = type(backend), default if n_jobs is None else n_jobs
     names = {base.__name__ for base in kind.__mro__}

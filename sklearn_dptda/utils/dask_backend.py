@@ -1,4 +1,4 @@
-"""A backend of joblib for Dask whose loops survive the death of a worker."""
+"""A joblib backend for Dask whose loops continue if a worker dies."""
 
 from typing import Any
 
@@ -6,21 +6,23 @@ from joblib import register_parallel_backend
 
 
 def register_surviving_dask() -> None:
-    """Make ``parallel_config(backend="surviving-dask")`` known to joblib.
+    """Register the joblib backend ``"surviving-dask"``.
 
-    joblib's own backend ``"dask"`` scatters each large argument to one worker,
-    and with that worker it dies: a search of scikit-learn then ends with a
-    ``FutureCancelledError``, after it has paid. This one scatters nothing but
-    what ``scatter=`` names, to all workers; other arguments travel with their
-    tasks, so that a task can run again anywhere. Loops of this package, such
-    as ``transform`` and ``release_replicates``, survive under both.
+    joblib's own backend ``"dask"`` scatters each large argument to one worker. If
+    this worker dies, the argument is lost, and a search of scikit-learn ends with
+    a ``FutureCancelledError`` after it has spent its budget. The backend
+    ``"surviving-dask"`` scatters only the arguments that ``scatter=`` names, to all
+    workers. Other arguments travel with their tasks, so that a task can run again
+    anywhere. Loops of this package, such as ``transform`` and
+    ``release_replicates``, continue under both backends.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    A fold of a search that runs again pays again and draws again, with coins
-    of its own.
+    If a fold of a search runs again, it spends again and draws new noise, unless
+    the accountant is used under a key (see
+    :meth:`~sklearn_dptda.privacy.PrivacyAccountant.under`).
 
     Examples
     --------
@@ -41,7 +43,7 @@ def _make(**options: Any) -> Any:
 
         def start_call(self) -> None:
             super().start_call()
-            # Without a place for them joblib scatters no arguments.
+            # joblib scatters arguments only if this attribute is set.
             self._places, self.call_data_futures = self.call_data_futures, None
 
         def stop_call(self) -> None:

@@ -1,4 +1,4 @@
-"""Finding every estimator of the package, so that no check can forget one."""
+"""List of all estimators of the package, for checks that must cover all of them."""
 
 import importlib
 import inspect
@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from sklearn_dptda.privacy._estimator import is_private
 
-# The floors above are found by name when asked for, and never imported from here.
+# Subpackages that use this one are found by name at the call, because they cannot be imported here.
 _ROOT = __name__.partition(".")[0]
 
 
@@ -18,13 +18,12 @@ def all_estimators(*, private: bool | None = None) -> list[tuple[str, type[BaseE
     Parameters
     ----------
     private : bool, default=None
-        True for those that release under differential privacy, False for the
-        others, None for all.
+        True lists the private estimators, False the others, and None all of them.
 
     Returns
     -------
     list of (str, type)
-        Sorted by name.
+        Names and classes, sorted by name.
 
     Examples
     --------
@@ -39,7 +38,7 @@ def all_estimators(*, private: bool | None = None) -> list[tuple[str, type[BaseE
         public = importlib.import_module(module.name)
         for name in getattr(public, "__all__", ()):
             value = getattr(public, name)
-            # Bases for estimators of your own have no fit.
+            # Base classes for your own estimators have no fit.
             estimator = inspect.isclass(value) and issubclass(value, BaseEstimator)
             if estimator and hasattr(value, "fit"):
                 kinds[name] = value

@@ -1,14 +1,18 @@
-"""Privacy checks for any private estimator, ours or yours.
+"""Privacy checks for private estimators of this package and for your own.
 
-An estimator that inherits
-:class:`~sklearn_dptda.privacy.PrivateEstimatorMixin` and sets its tags is held
-to some forty rules: its guarantee is present and true, its budget is spent
-before the release and never given back, no record stays in what is pickled or
-printed, no error, warning or shape tells neighbours apart, seeds and entropy
-do what they say, ``epsilon=inf`` is the non-private sibling.
+There are about forty checks for an estimator that inherits
+:class:`~sklearn_dptda.privacy.PrivateEstimatorMixin` and sets its tags. Among other
+things, they check that
 
-Passing is necessary, not sufficient: the sensitivity needs a proof and
-:func:`~sklearn_dptda.privacy.audit_epsilon` more runs.
+- the guarantee is present and correct,
+- the budget is spent before the release and never given back,
+- no record is in a pickle or in a printed text,
+- no error, warning or shape distinguishes neighbours,
+- seeds reproduce a release, and releases without a seed differ,
+- the estimator with ``epsilon=inf`` equals the non-private one.
+
+Passing the checks is necessary but not sufficient for privacy. The sensitivity
+needs a proof, and :func:`~sklearn_dptda.privacy.audit_epsilon` needs more runs.
 """
 
 import warnings
@@ -34,9 +38,9 @@ __all__ = [
     "privacy_checks",
 ]
 
-# Parameters that fit the inputs of the checks, which are values of the unit box.
+# Parameters for the inputs of the checks, which are in the unit box.
 _PUBLIC = {"bounds": (0.0, 1.0), "sensitivity": 0.1, "upper": 1.0, "delta": 1e-6}
-# Parameters that make thousands of fits quick, and the guarantee no weaker.
+# Parameters that make thousands of fits fast without a weaker guarantee.
 _SMALL = {
     "n_clusters": 2,
     "n_components": 2,
@@ -50,19 +54,26 @@ _SMALL = {
 
 
 def make_instance(kind: type[BaseEstimator]) -> BaseEstimator:
-    """Instance of a private estimator with the public parameters that the checks use.
+    """Make an instance of a private estimator with the parameters for the checks.
 
     Parameters
     ----------
     kind : type
-        Class of a private estimator that can be made without arguments.
+        Class of a private estimator that can be created without arguments.
 
     Returns
     -------
     estimator
-        With ``bounds=(0, 1)``, ``sensitivity=0.1`` and ``upper=1`` where it
-        has such parameters, few clusters, components and steps, and what the
-        class says in ``_parameters_for_checks``.
+        Instance with ``bounds=(0, 1)``, ``sensitivity=0.1`` and ``upper=1`` if it has
+        these parameters, with small numbers of clusters, components and steps, and
+        with the parameters that ``_parameters_for_checks`` of the class returns.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.cluster import DPLloyd
+    >>> from sklearn_dptda.utils.estimator_checks import make_instance
+    >>> make_instance(DPLloyd).bounds
+    (0.0, 1.0)
     """
     estimator = kind()
     known = estimator.get_params(deep=False)
@@ -80,27 +91,38 @@ def make_instance(kind: type[BaseEstimator]) -> BaseEstimator:
 def privacy_checks(
     estimator: BaseEstimator, data: CheckData | None = None
 ) -> list[tuple[str, Callable[[], None]]]:
-    """List the checks for one estimator.
+    """List the privacy checks for an estimator.
 
     Parameters
     ----------
     estimator : estimator
-        With privacy tags, and without an accountant.
+        Private estimator with privacy tags and without an accountant.
     data : CheckData, default=None
-        Inputs; None makes some by the tags, within the unit box.
+        Inputs for the checks. None makes inputs in the unit box that match the
+        tags.
 
     Returns
     -------
     list of (str, callable)
-        Names and functions without arguments that raise AssertionError.
+        Names of the checks, and functions without arguments that raise
+        AssertionError if the check fails.
 
     Raises
     ------
     ValueError
-        If the estimator's tags do not say that it is private.
+        If the tags of the estimator do not say that it is private.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.graph import EdgeFlip
+    >>> from sklearn_dptda.utils.estimator_checks import privacy_checks
+    >>> checks = dict(privacy_checks(EdgeFlip()))
+    >>> checks["check_each_release_is_paid_once"]()
     """
     if not is_private(estimator):
-        raise ValueError(f"{type(estimator).__name__} has no privacy tags: nothing to check.")
+        raise ValueError(
+            f"{type(estimator).__name__} has no privacy tags, so that there is nothing to check."
+        )
     return [(name, partial(_run, check, estimator, data)) for name, check in CHECKS.items()]
 
 
@@ -110,7 +132,7 @@ def _run(check: Callable[..., None], estimator: Any, data: CheckData | None) -> 
         data = make_check_data(
             tags_of(estimator), parameters.get("upper"), parameters.get("sensitivity")
         )
-    # Checks ask for noise that drowns everything, which estimators warn of.
+    # Some checks use so much noise that estimators warn about it.
     with warnings.catch_warnings(record=True, action="always") as caught:
         check(clone(estimator), data)
     for warning in caught:
@@ -124,7 +146,10 @@ def check_privacy(estimator: BaseEstimator, data: CheckData | None = None) -> in
     Parameters
     ----------
     estimator : estimator
+        Private estimator with privacy tags and without an accountant.
     data : CheckData, default=None
+        Inputs for the checks. None makes inputs in the unit box that match the
+        tags.
 
     Returns
     -------
@@ -154,16 +179,25 @@ def check_privacy(estimator: BaseEstimator, data: CheckData | None = None) -> in
 def parametrize_with_privacy_checks(
     estimators: Iterable[BaseEstimator] | None = None,
 ) -> "MarkDecorator":
-    """Decorate a pytest test that takes ``check``.
+    """Parametrize a pytest test with the privacy checks, as its argument ``check``.
 
     Parameters
     ----------
     estimators : list of estimators, default=None
-        None takes every private estimator of this package.
+        Estimators to check. None uses all private estimators of this package.
 
     Returns
     -------
     pytest.MarkDecorator
+        Decorator for the test.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.graph import EdgeFlip
+    >>> from sklearn_dptda.utils.estimator_checks import parametrize_with_privacy_checks
+    >>> @parametrize_with_privacy_checks([EdgeFlip()])
+    ... def test_my_estimators(check):
+    ...     check()
     """
     import pytest
 

@@ -143,7 +143,7 @@ def test_bad_input_costs_nothing(name, folder, capsys):
         ("bounds", ["--ledger", "known.db", "--budget", "7"], "has the budget epsilon=5"),
         ("bounds", ["--epsilon", "-1"], "--epsilon: must be positive and finite"),
         ("bounds", ["--epsilon", "inf"], "--epsilon: must be positive and finite"),
-        ("bounds", ["--epsilon", "1e-9"], "epsilon must be inf or from 1e-06"),
+        ("bounds", ["--epsilon", "1e-9"], "epsilon must be between 1e-06"),
         ("bounds", ["--shape", "ball"], "invalid choice: 'ball'"),
         ("bounds", ["--start", "1", "2", "3"], "--start takes 2 numbers, or 2 numbers per"),
         ("bounds", ["--start", "1", "-1"], "crossed"),

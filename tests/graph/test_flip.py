@@ -184,7 +184,7 @@ def test_parameters_must_not_change_after_fit(changed, graph):
     accountant = PrivacyAccountant(5.0)
     flip = EdgeFlip(accountant=accountant).fit(graph).set_params(**changed)
     for release in (flip.transform, flip.transform_links):
-        with pytest.raises(ValueError, match="call fit again"):
+        with pytest.raises(ValueError, match="Call fit again"):
             release(graph)
     assert accountant.total().epsilon == 0
     assert flip.fit(graph).transform(graph).shape == (100, 100)

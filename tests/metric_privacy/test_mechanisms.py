@@ -315,10 +315,10 @@ def test_payments_and_parameters(mechanism):
         for _ in range(10):
             mechanism.transform(X)
     mechanism.set_params(alpha=3.0)
-    with pytest.raises(ValueError, match="call fit again"):
+    with pytest.raises(ValueError, match="Call fit again"):
         mechanism.transform(X)
     mechanism.set_params(alpha=2.0, random_state=0)
-    with pytest.raises(ValueError, match="call fit again"):
+    with pytest.raises(ValueError, match="Call fit again"):
         mechanism.transform(X)
     assert "alpha=2" in str(mechanism.privacy_guarantee_)
     assert mechanism.privacy_guarantee_.at_distance(0.25) == pytest.approx(0.5, abs=1e-5)
@@ -534,7 +534,7 @@ def test_promise_sees_what_the_law_attains():
     promise = private.privacy_guarantee_
     assert promise.holds and promise.attained == private.privacy_parameter_
     broken = dataclasses.replace(promise, attained=2.1)
-    assert not broken.holds and "found to lose 2.1" in str(broken)
+    assert not broken.holds and "found a loss of 2.1" in str(broken)
 
 
 def test_inputs_far_from_all_candidates():

@@ -446,7 +446,7 @@ def own_score(estimator, X, y=None):
         (lambda: planned_loss(classifier(), cv=2, scoring=own_score), "scoring is a function"),
         (lambda: planned_loss(SMALL, cv=iter([(0, 1)])), "cv is an iterator"),
         (lambda: planned_loss(SMALL, method="guess"), "method must be None or one of"),
-        (lambda: planned_loss(SMALL, method="fit", cv=3), "method must be None where cv is given"),
+        (lambda: planned_loss(SMALL, method="fit", cv=3), "method must be None if cv is given"),
         (lambda: planned_loss(DPMoG(2, epsilon=-1.0)), "'epsilon' parameter"),
         (lambda: planned_loss(DPMoG(2, delta=0.0)), "delta must be positive"),
         (lambda: planned_loss(KNormMechanism(**BOX)), "number of columns"),

@@ -227,7 +227,7 @@ def test_rounded_up(epsilon):
         ({"m": 0.9, "max_distance": "private"}, "more points"),
         ({"n_points": 10}, "more points"),
         ({"homology_dimension": 2}, "homology_dimension=2"),
-        ({"homology_dimension": 0}, "homology_dimension of a loop"),
+        ({"homology_dimension": 0}, "homology_dimension must be 1"),
         ({"confidence": 1.0}, "confidence"),
         ({"n_features": -1}, "n_features"),
         ({"max_distance": -1.0}, "max_distance"),

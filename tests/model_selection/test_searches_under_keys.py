@@ -243,7 +243,7 @@ def test_what_a_key_cannot_hold_is_refused():
     budget, key = PrivacyAccountant(10.0, 1e-3), ReleaseKey()
     keyed = budget.under(key)
     dask = pytest.importorskip("dask.array")
-    with pytest.raises(ValueError, match="records in memory alone"):
+    with pytest.raises(ValueError, match="requires records in memory"):
         DPLloyd(2, bounds=(0, 1), accountant=keyed).fit(dask.from_array(X, chunks=(99, 2)))
     with pytest.raises(ValueError, match="cannot be the default"), keyed:
         pass

@@ -161,7 +161,7 @@ def test_the_battery_holds_with_the_share():
 def test_a_loss_that_leaves_nothing_for_the_count_is_refused_unpaid(epsilon):
     accountant, F = PrivacyAccountant(10.0), functions(X)
     private = PrivatePersistence(epsilon, clipped_share=True, accountant=accountant)
-    with pytest.raises(ValueError, match="epsilon must be inf or from"):
+    with pytest.raises(ValueError, match="epsilon must be between"):
         private.fit(F)
     assert len(accountant) == 0
 

@@ -201,7 +201,7 @@ def test_over_budget_releases_nothing():
     assert not hasattr(estimator, "mean_") and len(accountant) == 1
     assert str(caught.value) == (
         "asked for epsilon=0.1, delta=0; left: epsilon=0.05, delta=0. "
-        "Nothing was released: ask for less, or for a larger budget."
+        "Nothing was released. Use a smaller epsilon or delta, or a larger budget."
     )
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value) and again.asked.epsilon == 0.1

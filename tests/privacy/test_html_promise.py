@@ -18,16 +18,16 @@ def shown(estimator):
 
 def test_before_fit_only_the_budget_is_shown():
     page = shown(DPLloyd(2, bounds=(0, 1)))
-    assert "nobody keeps count" in page and "differential privacy" not in page
+    assert "losses are not counted" in page and "differential privacy" not in page
     page = shown(DPLloyd(2, bounds=(0, 1), accountant=PrivacyAccountant(3.0)))
-    assert "Budget of epsilon=3" in page and "nobody" not in page
+    assert "Privacy budget: epsilon=3" in page and "not counted" not in page
 
 
 def test_after_fit_the_guarantee_is_whole_and_the_budget_smaller():
     private = DPLloyd(2, epsilon=1.0, delta=0.0, bounds=(0, 1), accountant=PrivacyAccountant(3.0))
     page = shown(private.fit(X))
     assert str(private.privacy_guarantee_) in page
-    assert "left: epsilon=2, delta=0" in page
+    assert "Remaining: epsilon=2, delta=0" in page
 
 
 def test_errors_are_stated(filtration):

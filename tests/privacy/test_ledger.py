@@ -329,7 +329,7 @@ def test_somebody_elses_database(tmp_path):
         connection.execute("CREATE TABLE recipes (name TEXT)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(PrivacyLedgerError, match="no privacy ledger"):
+    with pytest.raises(PrivacyLedgerError, match="not a privacy ledger"):
         PrivacyAccountant.open(path)
     with pytest.raises(PrivacyLedgerError, match="already"):
         PrivacyAccountant(1.0, path=path)
@@ -486,7 +486,7 @@ def test_sqlite_url(tmp_path, scheme):
     PrivacyAccountant(1.0, path=f"{scheme}:///{tmp_path / 'a.db'}").spend(0.1)
     assert len(PrivacyAccountant.open(tmp_path / "a.db")) == 1
     for unusable_url in (f"{scheme}:///", f"{scheme}:///:memory:", f"{scheme}:///a.db?mode=ro"):
-        with pytest.raises(ValueError, match="path is no usable SQLite URL"):
+        with pytest.raises(ValueError, match="path is not a valid SQLite URL"):
             PrivacyAccountant(1.0, path=unusable_url)
 
 

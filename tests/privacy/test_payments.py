@@ -50,7 +50,7 @@ def test_one_key_pays_once(accountant):
 
 @pytest.mark.parametrize("key", ["short", 7, b"0" * 32])
 def test_what_is_no_key_is_refused(accountant, key):
-    with pytest.raises(ValueError, match="key must be a text"):
+    with pytest.raises(ValueError, match="key must be a string"):
         accountant.spend(0.1, key=key)
     with pytest.raises(ValueError, match="key must be a ReleaseKey"):
         release_once(DPLloyd(2), np.zeros((4, 2)), key)

@@ -157,7 +157,7 @@ def test_what_cannot_be_read_says_so_and_runs_nothing(content, message):
 
 @pytest.mark.parametrize("value", [object(), lambda: 0, {1: {2, 3}}, np.zeros(1, dtype="V3")])
 def test_what_is_no_number_text_or_array_is_not_stored(value):
-    with pytest.raises(TypeError, match="is no number, text or array"):
+    with pytest.raises(TypeError, match="is not a number, string or array"):
         to_bytes(value)
 
 
@@ -193,7 +193,7 @@ def test_a_release_is_there_on_another_day(place):
         again.release(last.key)
     with pytest.raises(LookupError, match="nothing was paid"):
         again.release("0" * 32)
-    with pytest.raises(ValueError, match="key must be a text of 32"):
+    with pytest.raises(ValueError, match="key must be a string of 32"):
         again.release("short")
 
 
@@ -687,11 +687,11 @@ def test_keys_in_files_are_for_their_owner_alone(tmp_path):
     if os.name == "posix":
         assert path.stat().st_mode & 0o777 == 0o600
         path.chmod(0o640)
-        with pytest.raises(ValueError, match="Others may read"):
+        with pytest.raises(ValueError, match="Other users may read"):
             ReleaseKey.open(path)
         path.chmod(0o600)
     path.write_text("no key")
-    with pytest.raises(ValueError, match="holds no key"):
+    with pytest.raises(ValueError, match="does not hold a key"):
         ReleaseKey.open(path)
 
 

@@ -34,7 +34,7 @@ def test_tallies_say_what_was_refused_and_add_to_nothing():
     both = good + good
     assert both.n_rows == 6 and both.total[0].tolist() == [2, 2] and both.total[1] == 2
     for mixed in (good + bad, bad + good, sum([good, bad, good])):
-        with pytest.raises(ValueError, match="strings that are no numbers"):
+        with pytest.raises(ValueError, match="strings that are not numbers"):
             mixed.checked()
     # Counts that do not add up are refused too, by value.
     assert (good + Tally(1, (np.ones(3), 1))).refused is not None

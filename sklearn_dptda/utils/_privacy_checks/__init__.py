@@ -1,6 +1,6 @@
-"""What a private estimator is held to, in four groups of checks.
+"""Checks of private estimators, in four groups.
 
-``CHECKS`` collects them by name; ``make_check_data`` makes the inputs on which they run.
+``CHECKS`` is a dictionary of all checks by name. ``make_check_data`` makes their inputs.
 """
 
 from sklearn_dptda.utils._privacy_checks import (

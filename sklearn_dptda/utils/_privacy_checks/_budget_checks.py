@@ -1,4 +1,4 @@
-"""The budget: spent before the release, once, and never given back."""
+"""Checks of the budget: it is spent once, before the release, and never given back."""
 
 import copy
 import math
@@ -28,7 +28,7 @@ from sklearn_dptda.utils._privacy_checks._data_checks import CheckData
 
 
 class _NoEntropy(Exception):
-    """Stands for whatever may fail in the middle of a release."""
+    """An error in the middle of a release, for tests."""
 
 
 def _with_budget(
@@ -39,7 +39,7 @@ def _with_budget(
 
 
 def check_each_release_is_paid_once(estimator: Any, data: CheckData) -> None:
-    """One release is one spend, of what the guarantee states."""
+    """Each release makes one payment, with the loss of the guarantee."""
     private, accountant = _with_budget(estimator)
     for count in (1, 2):
         release(private, data.X)
@@ -53,7 +53,7 @@ def check_each_release_is_paid_once(estimator: Any, data: CheckData) -> None:
 
 
 def check_cost_is_known_before_fit(estimator: Any, data: CheckData) -> None:
-    """What an estimator says ahead of its first call is no less than what that pays."""
+    """The cost that an estimator states before its first call is at least what the call spends."""
     private, accountant = _with_budget(estimator)
     table = data.X[0] if protects_labels(private) else data.X
     width = np.shape(table)[-1] if get_tags(private).privacy.input == "rows" else None
@@ -68,7 +68,7 @@ def check_cost_is_known_before_fit(estimator: Any, data: CheckData) -> None:
 
 
 def check_each_transform_is_a_release(estimator: Any, data: CheckData) -> None:
-    """A second transform pays again; fit alone does not."""
+    """Each transform pays, and fit alone does not."""
     if not releases_in_transform(estimator):
         return
     private, accountant = _with_budget(estimator)
@@ -80,19 +80,19 @@ def check_each_transform_is_a_release(estimator: Any, data: CheckData) -> None:
 
 
 def check_budget_is_spent_before_noise_is_drawn(estimator: Any, data: CheckData) -> None:
-    """When the first noise is drawn, the ledger has the spend already."""
+    """When the first noise is drawn, the payment is in the ledger already."""
     private, accountant = _with_budget(estimator)
     seen = []
     with watched_noise(lambda: seen.append(len(accountant))):
         release(private, data.X)
-    assert seen, "no NoiseSource was opened: where does the noise come from?"
+    assert seen, "no NoiseSource was used: all noise must come from a NoiseSource."
     assert all(count == 1 for count in seen)
 
 
 def _failed_alike(
     estimator: Any, pair: NeighbourPair, accountant: PrivacyAccountant, action: Callable[[], object]
 ) -> list[Exception | None]:
-    """Errors of the releases of neighbours, after which the estimator holds the same."""
+    """Return the errors of releases of neighbours; check that the estimators then are equal."""
     errors, states = [], []
     for X in (pair.first, pair.second):
         private = clone(estimator).set_params(accountant=accountant, random_state=0)
@@ -104,7 +104,7 @@ def _failed_alike(
 
 
 def check_budget_stays_spent_when_the_release_fails(estimator: Any, data: CheckData) -> None:
-    """A failure after the payment returns neither money nor anything about the records."""
+    """A failure after the payment does not refund it and reveals nothing about the records."""
 
     def fail() -> None:
         raise _NoEntropy
@@ -117,7 +117,7 @@ def check_budget_stays_spent_when_the_release_fails(estimator: Any, data: CheckD
 
 
 def check_over_budget_releases_nothing(estimator: Any, data: CheckData) -> None:
-    """An exhausted budget stops the release before any noise is drawn."""
+    """A release that exceeds the budget is refused before any noise is drawn."""
     for pair in data.neighbours:
         accountant = PrivacyAccountant(estimator.epsilon / 2, 0.5)
         drawn: list[int] = []
@@ -127,7 +127,7 @@ def check_over_budget_releases_nothing(estimator: Any, data: CheckData) -> None:
 
 
 def check_a_cache_replays_no_release(estimator: Any, data: CheckData) -> None:
-    """A cache never answers equal input with an old release, for which nobody would pay."""
+    """A cache never returns an old release for equal input, because it would not be paid for."""
     private, accountant = _with_budget(estimator)
     with tempfile.TemporaryDirectory() as folder:
         cached = Memory(folder, verbose=0).cache(release)
@@ -137,7 +137,7 @@ def check_a_cache_replays_no_release(estimator: Any, data: CheckData) -> None:
 
 
 def check_nothing_is_spent_on_bad_parameters(estimator: Any, data: CheckData) -> None:
-    """Whoever mistypes a parameter keeps the budget."""
+    """An invalid parameter is refused before anything is spent."""
     for name in estimator.get_params(deep=False):
         private, accountant = _with_budget(estimator)
         private.set_params(**{name: object()})
@@ -146,7 +146,7 @@ def check_nothing_is_spent_on_bad_parameters(estimator: Any, data: CheckData) ->
 
 
 def check_nothing_is_spent_on_bad_input(estimator: Any, data: CheckData) -> None:
-    """Whoever passes nonsense keeps the budget."""
+    """Invalid input is refused before anything is spent."""
     for name, bad in data.invalid.items():
         private, accountant = _with_budget(estimator)
         error, _ = refusal(private, bad)
@@ -155,7 +155,7 @@ def check_nothing_is_spent_on_bad_input(estimator: Any, data: CheckData) -> None
 
 
 def check_default_accountant_is_used(estimator: Any, data: CheckData) -> None:
-    """A ``with`` block counts estimators that have no accountant."""
+    """The accountant of a ``with`` block counts the releases of estimators without accountant."""
     with PrivacyAccountant(math.inf) as accountant:
         release(clone(estimator), data.X)
     assert len(accountant) == 1
@@ -178,7 +178,7 @@ def check_copies_share_the_budget(estimator: Any, data: CheckData) -> None:
 
 
 def check_default_accountant_travels_with_pickles(estimator: Any, data: CheckData) -> None:
-    """What a worker unpickles still knows the budget of the ``with`` block."""
+    """An unpickled estimator still uses the accountant of the ``with`` block."""
     with PrivacyAccountant(math.inf) as accountant:
         dumped = pickle.dumps(clone(estimator))
     release(pickle.loads(dumped), data.X)

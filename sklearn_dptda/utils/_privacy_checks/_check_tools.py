@@ -1,4 +1,4 @@
-"""Small tools that the checks share."""
+"""Functions that several checks use."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,23 +16,23 @@ from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy import NoiseSource, PrivacyTags
 from sklearn_dptda.privacy._release import as_arrays, release, state
 
-# What is done with warnings.
+# Action of the warnings filter.
 _Action: TypeAlias = Literal["always", "error"]
 
 
 def tags_of(estimator: Any) -> PrivacyTags:
-    """Privacy tags of an estimator."""
+    """Return the privacy tags of an estimator."""
     tags: PrivacyTags = get_tags(estimator).privacy
     return tags
 
 
 def released(estimator: Any, X: Any, **parameters: Any) -> Any:
-    """Release of a clone with some parameters changed."""
+    """Return the release of a clone with some parameters changed."""
     return release(clone(estimator).set_params(**parameters), X)
 
 
 def fitted(estimator: Any, X: Any, **parameters: Any) -> Any:
-    """Clone that has released once, with some parameters changed."""
+    """Return a clone that has released once, with some parameters changed."""
     estimator = clone(estimator).set_params(**parameters)
     release(estimator, X)
     return estimator
@@ -41,7 +41,7 @@ def fitted(estimator: Any, X: Any, **parameters: Any) -> Any:
 def release_and_state(
     estimator: Any, X: Any, random_state: int | None = None, **parameters: Any
 ) -> list[Any]:
-    """Release of a clone with some parameters changed, and all that it holds afterwards."""
+    """Return the release of a clone with some parameters changed, and the state afterwards."""
     estimator = clone(estimator).set_params(random_state=random_state, **parameters)
     return [release(estimator, X), state(estimator)]
 
@@ -66,7 +66,7 @@ def close(a: Any, b: Any) -> bool:
 
 
 def distance(a: Any, b: Any) -> float:
-    """How far two releases are apart: bottleneck for diagrams, mean change for arrays."""
+    """Distance of two releases: bottleneck distance for diagrams, mean difference for arrays."""
     total = 0.0
     for one, other in zip(as_arrays(a), as_arrays(b), strict=True):
         if one.ndim == 2 and one.shape[1] == 2 and one.shape != other.shape:
@@ -79,10 +79,10 @@ def distance(a: Any, b: Any) -> float:
 
 
 def structure(value: Any, ragged: bool) -> Any:
-    """Shape of a release: what may not depend on the records.
+    """Structure of a release, which must not depend on the records.
 
-    Types, keys and widths; where the number of rows is itself released, all
-    axes but the first.
+    It consists of types, keys and shapes. If the number of rows is itself private
+    output, the first axis is left out.
     """
     if isinstance(value, dict):
         return {key: structure(item, ragged) for key, item in value.items()}
@@ -94,7 +94,7 @@ def structure(value: Any, ragged: bool) -> Any:
 
 @contextmanager
 def watched_noise(action: Callable[[], object]) -> Iterator[None]:
-    """Call an action whenever a source of noise is opened in this process."""
+    """Call an action each time a source of noise is created in this process."""
     original = NoiseSource.__init__
 
     def watched(self: NoiseSource, *args: Any, **kwargs: Any) -> None:
@@ -108,7 +108,7 @@ def watched_noise(action: Callable[[], object]) -> Iterator[None]:
 def _attempt(
     estimator: Any, X: Any, action: _Action = "always"
 ) -> tuple[Any, Exception | None, list[warnings.WarningMessage]]:
-    """What a release gives and the error that it raises, one of them None; and its warnings."""
+    """Return the release and the error, one of which is None, and the warnings."""
     output = None
     error: Exception | None = None
     with warnings.catch_warnings(record=True, action=action) as caught:
@@ -120,7 +120,10 @@ def _attempt(
 
 
 def observed(estimator: Any, X: Any, action: _Action = "always") -> dict[str, Any]:
-    """Error, warnings, attributes, structure: what an onlooker sees but the numbers."""
+    """Return everything that an observer sees except for the numbers.
+
+    This is the error, the warnings, the names and types of attributes, and the structure.
+    """
     estimator = clone(estimator)
     output, error, caught = _attempt(estimator, X, action)
     return {
@@ -132,6 +135,6 @@ def observed(estimator: Any, X: Any, action: _Action = "always") -> dict[str, An
 
 
 def refusal(estimator: Any, X: Any) -> tuple[Exception | None, list[str]]:
-    """Error that a release raises, or None; and the texts of its warnings."""
+    """Return the error that a release raises, or None, and the texts of its warnings."""
     _, error, caught = _attempt(estimator, X)
     return error, [str(w.message) for w in caught]

@@ -1,4 +1,4 @@
-"""The guarantee: present, true, said in the documentation."""
+"""Checks of the guarantee: it is present, correct and documented."""
 
 import inspect
 import math
@@ -22,7 +22,7 @@ from sklearn_dptda.utils._privacy_checks._data_checks import CheckData
 
 
 def check_guarantee_is_present_and_true(estimator: Any, data: CheckData) -> None:
-    """After a release the guarantee states what the parameters ask for."""
+    """After a release, the guarantee matches the parameters."""
     private = fitted(estimator, data.X, random_state=0)
     guarantee = private.privacy_guarantee_
     assert isinstance(guarantee, PrivacyGuarantee)
@@ -33,7 +33,7 @@ def check_guarantee_is_present_and_true(estimator: Any, data: CheckData) -> None
 
 
 def check_guarantee_follows_epsilon(estimator: Any, data: CheckData) -> None:
-    """A changed epsilon shows in the guarantee, or is refused until fit."""
+    """A changed epsilon changes the guarantee, or is refused until the next fit."""
     assert fitted(estimator, data.X, epsilon=0.37).privacy_guarantee_.epsilon == 0.37
     private = fitted(estimator, data.X, epsilon=0.37)
     if not releases_in_transform(private):
@@ -47,33 +47,33 @@ def check_guarantee_follows_epsilon(estimator: Any, data: CheckData) -> None:
 
 
 def check_guarantee_says_whether_it_was_seeded(estimator: Any, data: CheckData) -> None:
-    """A seed is flagged, and spoils the guarantee; entropy is not."""
+    """The guarantee states whether there was a seed, and does not hold with a seed."""
     seeded = fitted(estimator, data.X, random_state=3).privacy_guarantee_
     assert seeded.seeded and not seeded.holds
     assert not fitted(estimator, data.X, random_state=None).privacy_guarantee_.seeded
 
 
 def check_guarantee_of_infinite_epsilon_promises_nothing(estimator: Any, data: CheckData) -> None:
-    """Without noise there is no promise."""
+    """Without noise, there is no guarantee."""
     guarantee = fitted(estimator, data.X, epsilon=math.inf).privacy_guarantee_
     assert guarantee.epsilon == math.inf and not guarantee.holds
     assert str(guarantee).startswith("No privacy")
 
 
 def check_guarantee_survives_pickling(estimator: Any, data: CheckData) -> None:
-    """A copy in another process knows what it promises."""
+    """An unpickled copy has the same guarantee."""
     private = fitted(estimator, data.X)
     again = pickle.loads(pickle.dumps(private))
     assert again.privacy_guarantee_ == private.privacy_guarantee_
 
 
 def check_clone_has_no_guarantee(estimator: Any, data: CheckData) -> None:
-    """A fresh clone has released nothing."""
+    """A new clone has no guarantee, because it has released nothing."""
     assert not hasattr(clone(fitted(estimator, data.X)), "privacy_guarantee_")
 
 
 def check_documentation_has_a_privacy_section(estimator: Any, data: CheckData) -> None:
-    """The class says what it promises, for whom, about what."""
+    """The docstring of the class has a section about privacy, with adjacency and epsilon."""
     text = inspect.getdoc(type(estimator)) or ""
     assert ".. rubric:: Privacy" in text or "Privacy\n-------" in text
     section = text[text.index("Privacy\n") :].split("\nReferences\n")[0].split("\nExamples\n")[0]
@@ -84,7 +84,7 @@ def check_documentation_has_a_privacy_section(estimator: Any, data: CheckData) -
 
 
 def check_tags(estimator: Any, data: CheckData) -> None:
-    """The tags are of the known kinds."""
+    """The tags have valid values."""
     tags = tags_of(estimator)
     assert tags.releases in ("fit", "transform")
     assert tags.adjacency in ("replace-one", "add-remove")
@@ -94,8 +94,8 @@ def check_tags(estimator: Any, data: CheckData) -> None:
 
 
 def check_no_warnings_with_public_parameters(estimator: Any, data: CheckData) -> None:
-    """When everything public is given there is nothing to warn of but noise."""
-    # What is warned of in a release may depend on its noise: that of one seed.
+    """If all public parameters are given, there are no warnings except about noise."""
+    # A warning about a release may depend on its noise, so that the seed is fixed.
     seeded = clone(estimator).set_params(random_state=0)
     with warnings.catch_warnings(record=True, action="always") as caught:
         released(seeded, data.X)
@@ -103,7 +103,7 @@ def check_no_warnings_with_public_parameters(estimator: Any, data: CheckData) ->
 
 
 def check_missing_bounds_warn(estimator: Any, data: CheckData) -> None:
-    """Bounds from the data are refused, paid for, or warned of and noted in the guarantee."""
+    """Missing bounds are refused, paid for, or cause a warning and a note in the guarantee."""
     if "bounds" not in estimator.get_params(deep=False):
         return
     error, _ = refusal(clone(estimator).set_params(bounds=None), data.X)
@@ -118,14 +118,14 @@ def check_missing_bounds_warn(estimator: Any, data: CheckData) -> None:
 
 
 def check_bad_parameters_are_named(estimator: Any, data: CheckData) -> None:
-    """Each parameter is validated, by name."""
+    """Each parameter is validated, and the error names it."""
     for name in estimator.get_params(deep=False):
         error, _ = refusal(clone(estimator).set_params(**{name: object()}), data.X)
         assert isinstance(error, ValueError | TypeError) and name in str(error), name
 
 
 def check_epsilon_must_be_positive(estimator: Any, data: CheckData) -> None:
-    """Negative and undefined budgets are refused by name; zero is, or promises a loss of zero."""
+    """Negative and undefined epsilons are refused by name. Zero is refused or means no loss."""
     zero = tags_of(estimator).zero_epsilon
     if zero:
         assert fitted(estimator, data.X, epsilon=0.0).privacy_guarantee_.epsilon == 0
@@ -135,7 +135,7 @@ def check_epsilon_must_be_positive(estimator: Any, data: CheckData) -> None:
 
 
 def check_neighbours_look_alike(estimator: Any, data: CheckData) -> None:
-    """No error, warning, attribute or shape tells neighbours apart."""
+    """No error, warning, attribute or shape distinguishes neighbours."""
     for seed, pair in enumerate(data.neighbours):
         seeded = clone(estimator).set_params(random_state=seed)
         first, second = observed(seeded, pair.first), observed(seeded, pair.second)
@@ -144,12 +144,13 @@ def check_neighbours_look_alike(estimator: Any, data: CheckData) -> None:
 
 
 def check_extreme_records_look_alike(estimator: Any, data: CheckData) -> None:
-    """Records at the ends of floating point raise and warn of nothing that others do not.
+    """Records at the limits of floating point cause no other errors and warnings than others do.
 
-    Neither with NumPy's settings as they are, nor where its warnings or all warnings are errors;
-    neither within given bounds nor without, unless those are of the data, which is warned of.
+    This is checked with the current settings of NumPy, and with warnings of NumPy or all warnings
+    as errors. It is checked with bounds and without, unless missing bounds are computed from the
+    data, which causes a warning.
     """
-    # With much epsilon private boxes are as small as the other records need.
+    # With a large epsilon, private boxes are as small as the other records require.
     kinds = [clone(estimator).set_params(epsilon=50.0, random_state=0)]
     if estimator.get_params(deep=False).get("bounds") is not None:
         kinds.append(clone(kinds[0]).set_params(bounds=None))

@@ -1,4 +1,4 @@
-"""Inputs for the privacy checks, by the kind of input that an estimator takes."""
+"""Inputs for the privacy checks, for each kind of input of an estimator."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -18,10 +18,10 @@ from sklearn_dptda.privacy.neighbours import (
     row_neighbours,
 )
 
-# Digits that no computation will produce by chance, and that fit the box [0, 1].
+# A number in [0, 1] with digits that no computation produces by chance.
 CANARY = 0.7364528190183746
 _BOX = (np.zeros(2), np.ones(2))
-# Finite numbers that overflow, underflow or change their sign where arithmetic meets them.
+# Finite numbers for which arithmetic overflows, underflows or changes the sign.
 _EXTREMES = (1e308, -1e308, 5e-324, -0.0)
 
 
@@ -32,24 +32,24 @@ class CheckData:
     Attributes
     ----------
     X : object
-        A valid input: a pair of rows and labels where both are protected.
+        A valid input. A pair of rows and labels if both are protected.
     larger : object
-        The same with more records.
+        A valid input with more records.
     canary : object
-        A valid input one record of which is made of ``canary_value``.
+        A valid input with a record whose values are ``canary_value``.
     neighbours : list of NeighbourPair
-        Neighbouring inputs, valid for the estimator's adjacency.
+        Neighbouring inputs, valid for the adjacency of the estimator.
     invalid : dict of str to object
         Inputs that must be refused.
-    extremes : dict of str to object
-        Neighbours of ``X`` with a record at an end of floating point, or with a
-        second copy of another record.
     outside : object or None
-        An input with records outside the unit box.
+        An input with records outside of the unit box.
     clipped : object or None
-        The same, moved into the box.
+        The same input after clipping to the unit box.
+    extremes : dict of str to object
+        Neighbours of ``X`` that have a record at a limit of floating point, or a
+        second copy of another record.
     canary_value : float or None
-        None where records have no digits of their own.
+        The values of a record in ``canary``. None if records cannot hold them.
     """
 
     X: Any
@@ -70,7 +70,7 @@ def _with(values: Any, index: Any, value: Any) -> FloatArray:
 
 
 def _beside(item: Any, pairs: Iterable[NeighbourPair]) -> list[NeighbourPair]:
-    """Collections of two: the same item, and one of a pair of neighbours."""
+    """Make collections of two items: a common item, and one of a pair of neighbours."""
     return [pair._replace(first=[item, pair.first], second=[item, pair.second]) for pair in pairs]
 
 
@@ -86,7 +86,7 @@ def _rows(adjacency: Adjacency, upper: float, sensitivity: float) -> CheckData:
         "nothing": None,
     }
     if adjacency == "replace-one":
-        # Otherwise the number of rows is private, and none may be a neighbour of one.
+        # Under add-remove, the number of rows is private, and an empty table may be a neighbour.
         invalid["no rows"] = X[:0]
     rows = {"a duplicate": X[1], **{f"a row of {x:g}": np.full(2, x) for x in _EXTREMES}}
     others = X if adjacency == "add-remove" else X[1:]
@@ -103,7 +103,7 @@ def _rows(adjacency: Adjacency, upper: float, sensitivity: float) -> CheckData:
 
 
 def _labelled(data: CheckData, adjacency: Adjacency) -> CheckData:
-    """The same rows with labels 0 and 1, each a function of its row."""
+    """Add labels 0 and 1 to the rows, each a function of its row."""
 
     def pair(X: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
         return X, (X[:, 0] > 0.5).astype(np.intp)
@@ -179,7 +179,9 @@ def _functions(adjacency: Adjacency, upper: float, sensitivity: float) -> CheckD
 
 def _only_replacement(kind: str, adjacency: Adjacency) -> None:
     if adjacency != "replace-one":
-        raise ValueError(f"no checks are known for {kind} under {adjacency!r} adjacency.")
+        raise ValueError(
+            f"there are no checks for {kind} under {adjacency!r} adjacency. Use 'replace-one'."
+        )
 
 
 def _graph(adjacency: Adjacency, upper: float, sensitivity: float) -> CheckData:
@@ -221,14 +223,14 @@ _MAKERS: dict[str, Callable[[Adjacency, float, float], CheckData]] = {
 def make_check_data(
     tags: PrivacyTags, upper: float | None = None, sensitivity: float | None = None
 ) -> CheckData:
-    """Build the CheckData that fits an estimator's privacy tags.
+    """Make the inputs that match the privacy tags of an estimator.
 
-    Functions are at most ``upper``, 1 by default, and neighbours ``sensitivity`` apart, a tenth
-    of that by default.
+    Functions have values of at most ``upper``, 1 by default. Neighbours differ by at most
+    ``sensitivity``, by default one tenth of ``upper``.
     """
     if tags.input not in _MAKERS:
         raise ValueError(
-            f"the tag input must be one of {sorted(_MAKERS)}; got {quoted(tags.input)}."
+            f"the tag 'input' must be one of {sorted(_MAKERS)}; got {quoted(tags.input)}."
         )
     upper = 1.0 if upper is None else upper
     sensitivity = upper / 10 if sensitivity is None else sensitivity

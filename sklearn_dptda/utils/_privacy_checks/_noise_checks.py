@@ -1,4 +1,4 @@
-"""The noise: fresh, independent, and as much of it as epsilon asks for."""
+"""Checks of the noise: it is fresh, independent, and decreases with epsilon."""
 
 import copy
 import math
@@ -24,8 +24,9 @@ from sklearn_dptda.utils._privacy_checks._check_tools import (
 )
 from sklearn_dptda.utils._privacy_checks._data_checks import CheckData
 
-# An epsilon at which releases hardly depend on the records. Even a law that gives one outcome
-# nine times of ten will not give it this often, but with probability 1e-7.
+# A small epsilon, at which releases hardly depend on the records, and a number of releases. Even a
+# law that gives one outcome with probability 0.9 gives it in all of them only with probability
+# 1e-7.
 SMALL, MANY = 0.05, 150
 
 
@@ -38,7 +39,7 @@ def check_seeds_reproduce(estimator: Any, data: CheckData) -> None:
 
 
 def check_transform_releases_what_fit_transform_does(estimator: Any, data: CheckData) -> None:
-    """The two roads to a release are one."""
+    """``fit_transform`` and ``fit`` with ``transform`` make the same release."""
     if not releases_in_transform(estimator):
         return
     seeded = clone(estimator).set_params(random_state=0, epsilon=SMALL)
@@ -47,21 +48,21 @@ def check_transform_releases_what_fit_transform_does(estimator: Any, data: Check
 
 
 def _all_equal(releases: Iterable[Any]) -> bool:
-    """Whether all releases agree; stops at the first that does not."""
+    """Whether all releases are equal. The comparison stops at the first difference."""
     releases = iter(releases)
     first = next(releases)
     return all(equal(first, other) for other in releases)
 
 
 def check_seeds_are_independent(estimator: Any, data: CheckData) -> None:
-    """Different seeds give different releases; discrete ones may meet now and then."""
+    """Different seeds give different releases. Some discrete releases may coincide."""
     assert not _all_equal(
         released(estimator, data.X, epsilon=SMALL, random_state=seed) for seed in range(MANY)
     )
 
 
 def check_entropy_is_fresh(estimator: Any, data: CheckData) -> None:
-    """Without a seed releases differ, whatever the global generators are set to."""
+    """Without a seed, releases differ for any state of the global generators."""
     shared = check_random_state(None)
     before = shared.get_state(), random.getstate()
 
@@ -79,7 +80,7 @@ def check_entropy_is_fresh(estimator: Any, data: CheckData) -> None:
 
 
 def check_global_generators_are_left_alone(estimator: Any, data: CheckData) -> None:
-    """A release neither reads nor moves NumPy's or Python's global generator."""
+    """A release neither uses nor changes the global generators of NumPy and Python."""
     shared = check_random_state(None)
     before = pickle.dumps(shared.get_state()), random.getstate()
     for seed in (None, 0):
@@ -88,7 +89,7 @@ def check_global_generators_are_left_alone(estimator: Any, data: CheckData) -> N
 
 
 def check_items_get_independent_noise(estimator: Any, data: CheckData) -> None:
-    """Equal items of one call are released differently."""
+    """Equal items of one call get different noise."""
     if not releases_in_transform(estimator) or not isinstance(data.X, list):
         return
     for seed in (None, 0):
@@ -97,7 +98,7 @@ def check_items_get_independent_noise(estimator: Any, data: CheckData) -> None:
 
 
 def check_infinite_epsilon_equals_the_exact_sibling(estimator: Any, data: CheckData) -> None:
-    """Without noise the estimator is its non-private sibling."""
+    """Without noise, the estimator equals its non-private sibling."""
     make_sibling = tags_of(estimator).exact_sibling
     if make_sibling is None:
         return
@@ -106,7 +107,7 @@ def check_infinite_epsilon_equals_the_exact_sibling(estimator: Any, data: CheckD
 
 
 def check_a_release_is_not_exact(estimator: Any, data: CheckData) -> None:
-    """There is noise at all, with a seed and without."""
+    """A release has noise, with a seed and without."""
     exact = released(estimator, data.X, epsilon=math.inf)
     for seeds in (range(12), [None] * 12):
         assert not all(
@@ -116,7 +117,7 @@ def check_a_release_is_not_exact(estimator: Any, data: CheckData) -> None:
 
 
 def check_noise_falls_with_epsilon(estimator: Any, data: CheckData) -> None:
-    """The mean error of 15 releases falls from epsilon 0.05 to 1 to 1000."""
+    """The mean error of 15 releases is larger at epsilon 0.05 and at 1 than at 1000."""
     exact = released(estimator, data.X, epsilon=math.inf)
     apart = tags_of(estimator).distance or distance
     for seeds in (range(15), [None] * 15):
@@ -133,7 +134,7 @@ def check_noise_falls_with_epsilon(estimator: Any, data: CheckData) -> None:
 
 
 def check_workers_change_nothing(estimator: Any, data: CheckData) -> None:
-    """The number of workers is no source of randomness."""
+    """The number of workers does not change a release."""
     if "n_jobs" not in estimator.get_params(deep=False):
         return
     serial = released(estimator, data.X, random_state=0, n_jobs=1)
@@ -141,11 +142,13 @@ def check_workers_change_nothing(estimator: Any, data: CheckData) -> None:
 
 
 def check_short_audits_find_nothing(estimator: Any, data: CheckData) -> None:
-    """100 runs a side for each pair of neighbours, seeded, and for the first without a seed.
+    """Short audits do not refute the guarantee.
 
-    Audits release and state together, at an epsilon of at most one half.
-    False alarm below 1e-6 each. Too short to see a wrong constant, long enough
-    to see noise that is missing, or added to the wrong thing.
+    There is one audit with seeds for each pair of neighbours, and one without seeds
+    for the first pair. Each has 100 runs on each data set and examines release and
+    state together, at an epsilon of at most 0.5. The probability of a false alarm
+    is below 1e-6 for each audit. Such audits are too short to notice a wrong
+    constant, but long enough to notice noise that is missing or in the wrong place.
     """
     claimed = clone(estimator).set_params(epsilon=min(estimator.epsilon, 0.5))
     delta = claimed.get_params(deep=False).get("delta", 0.0)

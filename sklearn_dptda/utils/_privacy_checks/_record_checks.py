@@ -1,4 +1,4 @@
-"""The records: none may stay in, or leave with, what is not noised."""
+"""Checks of the records: they are in no output without noise."""
 
 import pickle
 from collections.abc import Iterator
@@ -21,19 +21,19 @@ from sklearn_dptda.utils._privacy_checks._data_checks import CheckData
 
 
 def _digits(value: float) -> str:
-    """The canary in the first places that any printing keeps."""
+    """Return the first decimals of the canary, which printed numbers would contain."""
     return f"{value:.6f}"[2:7]
 
 
 def _spellings(value: float) -> Iterator[bytes]:
-    """The canary as machines write it."""
+    """Yield representations of the canary as bytes."""
     yield f"{value:.10f}"[2:9].encode()
     for dtype in ("<f8", ">f8", "<f4"):
         yield np.array(value, dtype=dtype).tobytes()
 
 
 def check_pickle_has_no_records(estimator: Any, data: CheckData) -> None:
-    """A fitted estimator can be handed on as a file."""
+    """The pickle of a fitted estimator contains no record."""
     if data.canary_value is None:
         return
     dumped = pickle.dumps(fitted(estimator, data.canary), protocol=4)
@@ -42,10 +42,10 @@ def check_pickle_has_no_records(estimator: Any, data: CheckData) -> None:
 
 
 def check_what_noise_does_not_touch_is_public(estimator: Any, data: CheckData) -> None:
-    """Whatever is the same under 20 seeds is the same for neighbours.
+    """Numbers that are the same under 20 seeds are the same for neighbours.
 
-    Every number of the release and of the state, hidden attributes included,
-    is either noisy or does not depend on the records.
+    Each number of the release and of the state, including hidden attributes, is
+    either noisy or does not depend on the records.
     """
     for pair in data.neighbours:
         first, second = (_constants(estimator, X) for X in (pair.first, pair.second))
@@ -58,8 +58,8 @@ def check_what_noise_does_not_touch_is_public(estimator: Any, data: CheckData) -
 
 
 def _constants(estimator: Any, X: Any) -> list[tuple[FloatArray, BoolArray]]:
-    """Arrays of release and state, and where they are the same under all seeds."""
-    # Little epsilon: a noisy bit stays the same 20 times with probability below 1e-5.
+    """Return arrays of release and state, and where they are the same under all seeds."""
+    # At a small epsilon, a noisy bit stays the same 20 times with probability below 1e-5.
     runs = [as_arrays(release_and_state(estimator, X, seed, epsilon=0.05)) for seed in range(20)]
     constants = []
     for parts in zip(*runs, strict=False):
@@ -72,7 +72,7 @@ def _constants(estimator: Any, X: Any) -> list[tuple[FloatArray, BoolArray]]:
 
 
 def check_repr_and_html_have_no_records(estimator: Any, data: CheckData) -> None:
-    """What a notebook shows of a fitted estimator shows no record."""
+    """The representations of a fitted estimator, as text and in a notebook, show no record."""
     if data.canary_value is None:
         return
     private = fitted(estimator, data.canary)
@@ -83,7 +83,7 @@ def check_repr_and_html_have_no_records(estimator: Any, data: CheckData) -> None
 
 
 def check_errors_and_warnings_quote_no_records(estimator: Any, data: CheckData) -> None:
-    """Messages about bad input and bad parameters name parameters, not values of records."""
+    """Messages about invalid input and parameters do not contain values of records."""
     if data.canary_value is None:
         return
     digits = _digits(data.canary_value)
@@ -102,38 +102,38 @@ def check_errors_and_warnings_quote_no_records(estimator: Any, data: CheckData) 
 def check_fitted_size_does_not_depend_on_the_number_of_records(
     estimator: Any, data: CheckData
 ) -> None:
-    """Whoever holds the fitted object cannot weigh the data."""
+    """The size of a fitted estimator does not reveal the number of records."""
     sizes = []
     for X in (data.X, data.larger):
         private = fitted(estimator, X, random_state=0)
         size = len(pickle.dumps(private, protocol=4))
         if tags_of(estimator).ragged and not releases_in_transform(estimator):
-            # How many rows the release has is itself private output.
+            # The number of rows of the release is private output itself.
             size -= sum(part.nbytes for part in as_arrays(state(private)))
         if releases_in_transform(estimator):
-            # The number of clouds is public, and so is that of numbers about each of them.
+            # The number of clouds is public, and so are arrays with one number for each cloud.
             arrays = (v for v in vars(private).values() if isinstance(v, np.ndarray))
             size -= sum(array.nbytes for array in arrays if array.shape == (len(X),))
         sizes.append(size)
-    # Numbers may be printed longer or shorter; nothing may grow with the records.
+    # The text of a number may be longer or shorter, but nothing may grow with the records.
     assert abs(sizes[0] - sizes[1]) <= 32
 
 
 def check_input_is_left_alone(estimator: Any, data: CheckData) -> None:
-    """The caller's records are not changed in place."""
+    """The input is not changed in place."""
     before = pickle.dumps(data.X)
     released(estimator, data.X)
     assert pickle.dumps(data.X) == before
 
 
 def check_records_outside_the_bounds_are_clipped(estimator: Any, data: CheckData) -> None:
-    """Bounds are enforced, never trusted; an error would tell neighbours apart."""
+    """Records outside of the bounds are clipped. An error would distinguish neighbours."""
     if data.outside is None or "bounds" not in estimator.get_params(deep=False):
         return
     seeded = clone(estimator).set_params(random_state=0)
     parts = [released(seeded, X) for X in (data.outside, data.clipped)]
     if not releases_in_transform(estimator):
-        # The share of the records beyond the bounds is a release about them.
+        # The share of the records outside of the bounds is a release that may differ.
         for learnt in parts:
             learnt.pop("clipped_share_", None)
     assert equal(*parts)
