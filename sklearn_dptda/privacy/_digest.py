@@ -109,7 +109,9 @@ def _reduced(value: Any) -> Any:
 
 def _module_of(value: Any, name: str) -> str | None:
     """Return the shortest name of an installed module in which ``name`` is this very object."""
-    found = [key for key, module in [*sys.modules.items()] if vars(module).get(name) is value]
+    # An entry may be None, or stand for a module that is not loaded yet.
+    modules = [(key, getattr(module, "__dict__", {})) for key, module in [*sys.modules.items()]]
+    found = [key for key, names in modules if names.get(name) is value]
     installed = [key for key in found if _release_of_package(key.partition(".")[0]) is not None]
     return min(installed, key=lambda key: (len(key), key), default=None)
 
