@@ -390,7 +390,7 @@ def test_warnings_are_one_line(folder, capsys):
     )
     assert done.returncode == 0
     warned = [line for line in done.stderr.splitlines() if not line.startswith("reading")]
-    assert len(warned) == 1 and warned[0].startswith("warning: At epsilon=0.01 the noise hides")
+    assert len(warned) == 1 and warned[0].startswith("warning: At epsilon=0.01, the noise hides")
 
 
 def test_a_ledger_by_its_url(folder, capsys):

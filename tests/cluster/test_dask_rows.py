@@ -171,7 +171,7 @@ def test_parts_with_other_columns_are_refused():
     with pytest.raises(ValueError, match="method='metric'"):
         PrivateMeasure(method="metric", alpha=1.0, bounds=(0, 1)).fit(KINDS["array"](X))
     for nothing in (array.zeros(5), array.zeros((5, 2, 2)), frame.from_array(X)[0]):
-        with pytest.raises(ValueError, match="no table"):
+        with pytest.raises(ValueError, match="not a table"):
             private.fit(nothing)
     assert not accountant.spends()
 
