@@ -258,8 +258,8 @@ class DaskParts:
     def __init__(self, X: Any) -> None:
         if hasattr(type(X), "to_delayed") and len(getattr(X, "shape", ())) != 2:
             raise ValueError(
-                f"X is not a table: its type is {type(X).__name__}. The supported Dask collections are "
-                "arrays of two dimensions, data frames and lists of delayed tables."
+                f"X is not a table: its type is {type(X).__name__}. The supported Dask collections "
+                "are arrays of two dimensions, data frames and lists of delayed tables."
             )
         self._X = X
 
