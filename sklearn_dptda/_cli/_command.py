@@ -78,8 +78,8 @@ def _add_gaps(parser):
     parser.add_argument(
         "--drop-incomplete",
         action="store_true",
-        help="leave out the rows in which a cell is missing; which rows are complete then counts "
-        "as public where the number of rows does",
+        help="leave out rows with a missing cell; if the number of rows is public, this publishes "
+        "how many rows are complete",
     )
 
 
@@ -110,6 +110,34 @@ def parse_bounds(numbers, name="--bounds"):
             f"{name} takes 2 numbers, or 2 numbers per coordinate; got {len(numbers)}."
         )
     return numbers[::2], numbers[1::2]
+
+
+def add_scale(parser):
+    """Add the public units of the coordinates."""
+    parser.add_argument(
+        "--scale",
+        nargs="+",
+        type=float,
+        default=[1.0],
+        metavar="UNIT",
+        help="public numbers by which the coordinates and their bounds are divided, one for all or "
+        "one for each coordinate, so that distances in all of them are comparable (default 1)",
+    )
+
+
+def scaled_bounds(args):
+    """Return the public box in units of the scale."""
+    if not all(0 < unit < float("inf") for unit in args.scale):
+        raise ValueError("--scale takes positive, finite numbers.")
+    low, high = parse_bounds(args.bounds)
+    if isinstance(low, list) and len(args.scale) not in (1, len(low)):
+        raise ValueError(f"--scale and --bounds differ: {len(args.scale)} and {len(low)} axes.")
+    n = max(len(args.scale), len(low) if isinstance(low, list) else 1)
+    if n == 1:
+        return low / args.scale[0], high / args.scale[0]
+    units = args.scale * n if len(args.scale) == 1 else args.scale
+    ends = (end if isinstance(end, list) else [end] * n for end in (low, high))
+    return tuple([value / unit for value, unit in zip(end, units, strict=True)] for end in ends)
 
 
 def add_dimensions(parser):

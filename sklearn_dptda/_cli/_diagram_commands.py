@@ -1,10 +1,8 @@
 """The commands ``diagram`` and ``betti``: persistence of the distance-to-measure of a file."""
 
-import math
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 from matplotlib.figure import Figure
 from sklearn.pipeline import make_pipeline
 
@@ -13,8 +11,9 @@ from sklearn_dptda._cli._command import (
     add_bounds,
     add_dimensions,
     add_epsilon,
+    add_scale,
     add_table,
-    parse_bounds,
+    scaled_bounds,
 )
 from sklearn_dptda._cli._output import finite_or_none
 from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, run_paid
@@ -45,15 +44,7 @@ def _add_function(parser):
     """Add the arguments of both commands: the points, and the parameters of the function."""
     add_table(parser, "one row per point")
     add_bounds(parser, required=True)
-    parser.add_argument(
-        "--scale",
-        nargs="+",
-        type=float,
-        default=[1.0],
-        metavar="UNIT",
-        help="public numbers that coordinates and their bounds are divided by, one for all or one "
-        "for each: what a distance of one means in each of them (default 1)",
-    )
+    add_scale(parser)
     add_epsilon(parser)
     parser.add_argument(
         "--m",
@@ -65,18 +56,6 @@ def _add_function(parser):
     parser.add_argument("--resolution", type=int, help="number of grid nodes per axis")
 
 
-def _scaled_bounds(args):
-    """The public box in units of the scale."""
-    if not all(0 < unit < math.inf for unit in args.scale):
-        raise ValueError("--scale takes positive, finite numbers.")
-    low, high = map(np.asarray, parse_bounds(args.bounds))
-    if low.ndim and len(args.scale) not in (1, len(low)):
-        raise ValueError(f"--scale and --bounds differ: {len(args.scale)} and {len(low)} axes.")
-    if len(args.scale) == 1:
-        return low / args.scale[0], high / args.scale[0]
-    return low / args.scale, high / args.scale
-
-
 class _FunctionRelease(PaidRelease):
     """A release computed from the distance-to-measure of points."""
 
@@ -84,7 +63,7 @@ class _FunctionRelease(PaidRelease):
         super().__init__(args, private)
         self.filtration = DTMFiltration(
             m=args.m,
-            bounds=_scaled_bounds(args),
+            bounds=scaled_bounds(args),
             resolution=args.resolution,
             max_distance="private" if args.max_distance is None else args.max_distance,
         )

@@ -75,7 +75,7 @@ def _print_ledger(args):
         stored = "not stored" if release.size is None else f"{release.size} bytes"
         print(
             f"{spend.number}  {spend.time}  epsilon={spend.epsilon:g}, delta={spend.delta:g}"
-            f"  {spend.estimator}  {stored}"
+            f"  {spend.estimator or spend.what}  {stored}"
         )
     total, left = accountant.total(), accountant.remaining()
     print(

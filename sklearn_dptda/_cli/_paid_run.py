@@ -94,6 +94,16 @@ def add_paying(parser):
     )
 
 
+# Arguments that say where files are and how a run goes on, and nothing about the release.
+_NOT_IN_REPORTS = {"run", "points", "graph", "ledger", "budget", "dry_run", "out"} | {
+    "command",
+    "force",
+    "report",
+    "resume",
+    "seed",
+}
+
+
 class PaidRelease:
     """The release that one run of a command makes from its arguments.
 
@@ -193,6 +203,7 @@ def run_paid(make_release, args):
             accountant=None if args.ledger is None else accountant,
             picture=release.picture(result),
             statements=list(release.describe(result)),
+            parameters={k: v for k, v in vars(args).items() if k not in _NOT_IN_REPORTS},
             title=f"Report of a private release: {Path(files[0]).stem}",
         )
         Path(args.report).write_text(page, encoding="utf-8")

@@ -6,9 +6,10 @@ from sklearn_dptda._cli._command import (
     Command,
     add_bounds,
     add_dimensions,
+    add_scale,
     at_least_one,
     output_folder,
-    parse_bounds,
+    scaled_bounds,
 )
 from sklearn_dptda._cli._output import slow
 from sklearn_dptda.model_selection import plan_release
@@ -19,6 +20,7 @@ from sklearn_dptda.plotting import ReleasePlanDisplay
 def _add_arguments(parser):
     parser.add_argument("--n", type=at_least_one, required=True, help="number of points")
     add_bounds(parser, required=True)
+    add_scale(parser)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--loop-radius", type=float, help="radius of the loop to be detected")
     what.add_argument(
@@ -68,7 +70,7 @@ def _run(args):
     with slow("searching for the smallest epsilon"):
         plan = plan_release(
             args.n,
-            parse_bounds(args.bounds),
+            scaled_bounds(args),
             loop_radius=args.loop_radius,
             share=args.share,
             spread=args.spread,
@@ -97,6 +99,8 @@ def _run(args):
 def _next_command(args, plan):
     words = ["python -m sklearn_dptda diagram points.csv --bounds", *map(repr, args.bounds)]
     words += [f"--epsilon {plan.epsilon!r} --m {plan.m!r} --resolution {plan.resolution}"]
+    if args.scale != [1.0]:
+        words += ["--scale", *map(repr, args.scale)]
     if args.dimensions != [0, 1]:
         words += ["--dimensions", *map(str, args.dimensions)]
     if not isinstance(plan.max_distance, str):

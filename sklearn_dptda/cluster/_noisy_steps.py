@@ -42,6 +42,8 @@ class _Rules:
 
     # Share for standardising, of the budget that localisation has left.
     standard_share: float = 0.08
+    # Least trace of the covariance, in standard deviations of its noise.
+    least_trace: float = 0.25
     # Radius at which rows are clipped once they are standardised.
     row_radius: float = 2.0
     # Largest number of columns with principal axes. With more columns, these axes would be noise,
@@ -165,7 +167,10 @@ def standardise(rows: Rows, budget: FitBudget) -> Standardised:
     assert moments.second_moments is not None
     covariance = radius**2 * moments.second_moments[0] / count - np.outer(offset, offset)
     centre, most = middle + offset, ball**2 / d
-    scale = float(np.sqrt(np.clip(np.trace(covariance) / d, 1e-4 * most, most)))
+    # A trace that noise makes too small would clip rows to a point, and all clusters with them.
+    noise = radius**2 * math.sqrt(moments.var_trace) / count
+    least = min(max(1e-4 * most, RULES.least_trace * noise / d), most)
+    scale = float(np.sqrt(np.clip(np.trace(covariance) / d, least, most)))
     values, vectors = np.linalg.eigh(covariance / scale**2)
     return Standardised(
         rows.map(partial(_in_units, centre=centre, scale=scale, limit=_largest_norm(d))),

@@ -50,6 +50,7 @@ def release_report(
     accountant: PrivacyAccountant | None = None,
     picture: Any = None,
     statements: Sequence[str] = (),
+    parameters: Mapping[str, Any] | None = None,
     title: str = "Report of a private release",
 ) -> str:
     """Return a page of HTML that describes a release, for the files of a privacy officer.
@@ -72,6 +73,8 @@ def release_report(
     statements : sequence of str, default=()
         What can be said of this release, a paragraph each, such as its
         numbers. They must be private output or public parameters.
+    parameters : dict, default=None
+        Further public parameters, by name, such as those of earlier steps.
     title : str, default="Report of a private release"
 
     Returns
@@ -110,7 +113,7 @@ def release_report(
         ("Guarantee", _guarantee(guarantee)),
         ("Release", _paragraphs([*statements, getattr(last, "error_statement_", "")])),
         ("Picture", "" if picture is None else f'<div class="scroll">{_drawn(picture)}</div>'),
-        ("Public parameters", _parameters(estimator)),
+        ("Public parameters", _parameters(estimator, parameters or {})),
         ("Budget", _budget(accountant)),
         ("Versions", _table(_versions())),
     ]
@@ -136,6 +139,8 @@ def _guarantee(guarantee: PrivacyGuarantee) -> str:
         "add-remove": "Data sets are neighbours if one of them has one record more. The number of "
         "records is private.",
     }[guarantee.adjacency]
+    if "edge" in guarantee.unit or "link" in guarantee.unit:
+        meaning = "Graphs are neighbours if they have the same nodes and differ in one link."
     numbers = {
         "epsilon": f"{guarantee.epsilon:g}",
         "delta": f"{guarantee.delta:g}",
@@ -154,9 +159,9 @@ def _guarantee(guarantee: PrivacyGuarantee) -> str:
     )
 
 
-def _parameters(estimator: BaseEstimator) -> str:
+def _parameters(estimator: BaseEstimator, others: Mapping[str, Any]) -> str:
     steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
-    rows = {}
+    rows = {name: repr(value) for name, value in others.items()}
     for _, step in steps:
         kind = type(step).__name__
         for name, value in public_parameters(step).items():

@@ -321,7 +321,7 @@ def test_what_is_missing_or_no_category_costs_nothing():
         measure(accountant=accountant).fit(X)
     with pytest.raises(ValueError, match="column 0 is not numeric"):
         PrivateMeasure(bounds=BOUNDS, accountant=accountant).fit(people(9).to_numpy(dtype=object))
-    with pytest.raises(ValueError, match="no numbers"):
+    with pytest.raises(ValueError, match="not numbers"):
         PrivateMeasure(bounds=BOUNDS, accountant=accountant).fit([["tutor", 1.0]])
     unhashable = pd.DataFrame({"job": [["cook"], ["clerk"]]})
     with pytest.raises(ValueError, match="'job' has values that are missing"):
