@@ -24,7 +24,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #1d2733; max-width: 52rem; m
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #d5dbe1;
-         vertical-align: top; overflow-wrap: anywhere; }
+         vertical-align: top; overflow-wrap: break-word; }
 th { white-space: nowrap; overflow-wrap: normal; }
 .verdict { border-left: 5px solid; padding: .5rem 1rem; }
 .scroll { overflow-x: auto; } .scroll svg { max-width: 100%; height: auto; }
