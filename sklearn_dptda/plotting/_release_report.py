@@ -9,7 +9,6 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
-from matplotlib.figure import Figure
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
@@ -210,14 +209,16 @@ def _drawn(picture: Any) -> str:
         picture = picture.to_plotly()
     if hasattr(picture, "to_html"):
         return str(picture.to_html(full_html=False, include_plotlyjs=True))
-    figure = picture if isinstance(picture, Figure) else _figure_of(picture)
+    figure = picture if hasattr(picture, "savefig") else _figure_of(picture)
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg")
     text = buffer.getvalue()
     return text[text.index("<svg") :]
 
 
-def _figure_of(display: Any) -> Figure:
+def _figure_of(display: Any) -> Any:
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(5, 4.5), layout="constrained")
     display.plot(ax=figure.add_subplot())
     return figure
