@@ -387,7 +387,7 @@ def test_people(library):
     assert len(by_column.predict(frame)) == len(chosen)
 
 
-@pytest.mark.filterwarnings("ignore:.*lie beyond")
+@pytest.mark.filterwarnings("ignore:.*lie outside")
 def test_pipelines_and_searches():
     X, y = table(400)
     model = make_pipeline(
