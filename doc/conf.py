@@ -106,6 +106,8 @@ sphinx_gallery_conf = {
     "capture_repr": ("_repr_html_",),
     "remove_config_comments": True,
     "download_all_examples": False,
+    # Its table is drawn by scripts of other hosts.
+    "write_computation_times": False,
     "show_memory": False,
     "abort_on_example_error": True,
 }
