@@ -382,7 +382,7 @@ def bounded_range_delta(rate: float, n_releases: int, epsilon: float) -> float:
 
     Examples
     --------
-    >>> from sklearn_dptda.privacy import bounded_range_delta
+    >>> from sklearn_dptda.privacy._calibration import bounded_range_delta
     >>> bounded_range_delta(0.1, 10, 1.0) < 1e-9
     True
     """
@@ -442,7 +442,7 @@ def bounded_range_rate(epsilon: float, delta: float, n_releases: int) -> float:
 
     Examples
     --------
-    >>> from sklearn_dptda.privacy import bounded_range_rate
+    >>> from sklearn_dptda.privacy._calibration import bounded_range_rate
     >>> bounded_range_rate(1.0, 0.0, 2)
     0.5
     >>> bounded_range_rate(1.0, 1e-5, 30) > 2 * bounded_range_rate(1.0, 0.0, 30)

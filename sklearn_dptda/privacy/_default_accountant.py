@@ -73,7 +73,8 @@ def default_accountant() -> Any:
 
     Examples
     --------
-    >>> from sklearn_dptda.privacy import PrivacyAccountant, default_accountant
+    >>> from sklearn_dptda.privacy import PrivacyAccountant
+    >>> from sklearn_dptda.privacy._default_accountant import default_accountant
     >>> with PrivacyAccountant(1.0) as accountant:
     ...     default_accountant() is accountant
     True

@@ -144,7 +144,7 @@ def test_diametric_scale_of_words(alpha):
     for rate in (0.1, 1.0, alpha, 1e3, 1e6):
         for scale in (baire_scale, baire_diametric_scale):
             assert 0.2 <= float(scale(f, f, alpha=rate)) / min(1 / rate, 1.0) <= 1.0
-    with pytest.raises(ValueError, match="fall"):
+    with pytest.raises(ValueError, match="decrease"):
         baire_diametric_scale([1.0, 1.0], [1.0, 0.5])
 
 
