@@ -28,10 +28,10 @@ from sklearn_dptda.datasets import make_loops
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyBudgetExceeded,
-    default_accountant,
     zcdp_epsilon,
     zcdp_rho,
 )
+from sklearn_dptda.privacy._default_accountant import default_accountant
 from tests._reach import Charge, Sums, ZCDPComposition
 from tests.privacy._private_mean import PrivateMean
 

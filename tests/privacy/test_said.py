@@ -22,6 +22,9 @@ from sklearn_dptda.metric_privacy import MetricExponentialMechanism, PrivateMeas
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 
+# Rows outside given bounds, and beyond private ones.
+OUTSIDE = r"lie (beyond|outside)"
+
 X = np.random.default_rng(0).normal(size=(3000, 2))
 F = DTMFiltration(m=0.2, bounds=(-3, 3), resolution=9).fit_transform([X[:30]])
 NARROW = {"bounds": (-0.3, 0.3), "random_state": 0}
@@ -69,7 +72,7 @@ def test_the_second_leak_is_said_as_well():
 def test_where_warnings_are_errors_a_paid_release_is_there(private):
     accountant = PrivacyAccountant(10.0, 1e-3)
     private = clone(private).set_params(accountant=accountant)
-    with warnings.catch_warnings(action="error"), pytest.raises(UserWarning, match="lie (beyond|outside)"):
+    with warnings.catch_warnings(action="error"), pytest.raises(UserWarning, match=OUTSIDE):
         private.fit(X)
     assert len(accountant) == 1
     assert private.privacy_guarantee_.epsilon == 1 and private.clipped_share_ > 0.5
@@ -80,7 +83,7 @@ def test_a_private_box_is_there_where_warnings_are_errors():
     outside = DTMFiltration(
         bounds=PrivateBounds(50.0, start=(-0.1, 0.1), accountant=accountant), resolution=5
     )
-    with warnings.catch_warnings(action="error"), pytest.raises(UserWarning, match="lie (beyond|outside)"):
+    with warnings.catch_warnings(action="error"), pytest.raises(UserWarning, match=OUTSIDE):
         outside.fit([X])
     assert len(accountant) == 1 and outside.transform([X])[0].bounds_guarantee.epsilon == 50
     rows = X[:300] * [1000.0, 1.0]
