@@ -335,5 +335,7 @@ def _digest(private):
     )
     digest = hashlib.sha256()
     for name, value in learnt:
-        digest.update(name.encode() + value.tobytes())
+        # The bytes of an array of objects, such as names of columns, are addresses.
+        numbers = value.astype(str) if value.dtype == object else value
+        digest.update(name.encode() + numbers.tobytes())
     return digest.hexdigest()
