@@ -298,11 +298,11 @@ class EdgeFlip(_Flip):
     .. rubric:: Privacy
 
     One release is a graph on the same nodes. It is ``epsilon``-differentially private for
-    adding or removing one edge, or with ``directed`` one directed link. A friendship that is
-    reported in both directions consists of two directed links. Links of other nodes, released
-    by :meth:`transform_links` or by a :meth:`transform` of another shape, are a separate
-    release in which each link is a record. No pair may be in two releases of which only one
-    is charged.
+    replacing the entry of one pair of nodes, that is, for adding or removing one edge, or
+    with ``directed`` one directed link. A friendship that is reported in both directions
+    consists of two directed links. Links of other nodes, released by :meth:`transform_links`
+    or by a :meth:`transform` of another shape, are a separate release in which each link is a
+    record. No pair may be in two releases of which only one is charged.
 
     The nodes and their order are public. If a networkx graph is made from a list of edges, its
     nodes are not public: nodes without edges are missing, and the order is that of the list.
@@ -393,7 +393,8 @@ class LaplaceFlip(_Flip):
     .. rubric:: Privacy
 
     One release is a graph on the same nodes. It is ``epsilon``-differentially private for
-    adding or removing one edge, and the actual privacy loss is smaller than ``epsilon``.
+    replacing the entry of one pair of nodes, that is, for adding or removing one edge, and
+    the actual privacy loss is smaller than ``epsilon``.
 
     References
     ----------
