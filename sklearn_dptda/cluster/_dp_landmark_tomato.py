@@ -48,10 +48,7 @@ class DPLandmarkToMATo(PrivateLandmarks):
         ``threshold``. If the noise hides whether there is a gap between two
         groups, they count as one cluster.
     %(epsilon)s
-    delta : float, default=1e-6
-        Probability with which the bound ``epsilon`` may fail. It must be positive,
-        since the noise is Gaussian, and should be far below one over the number of
-        rows.
+    %(gaussian_delta)s
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
@@ -88,21 +85,8 @@ class DPLandmarkToMATo(PrivateLandmarks):
         Numbers by which the columns are divided before distances are measured.
         They are ones if no side of the box is more than ten times as long as
         another, and the lengths of the sides otherwise.
-    weights_ : ndarray of shape (n_kept,)
-        Private weights of the components that were kept.
-    means_ : ndarray of shape (n_kept, n_features)
-        Private means of these components.
-    covariances_ : ndarray of shape (n_kept, n_features, n_features)
-        Private covariances of these components.
-    weights_noise_ : ndarray of shape (n_kept,)
-        Standard deviations of the privacy noise in ``weights_``.
-    means_noise_ : ndarray of shape (n_kept, n_features)
-        Standard deviations of the privacy noise in ``means_``, in the units of the
-        columns.
-    within_noise_ : ndarray of bool, of shape (n_kept,)
-        Marks components whose number of rows is at most three standard deviations
-        of its noise. Such components are dropped, unless all components are of
-        this kind. In that case the whole mixture may be noise.
+    %(landmark_components)s
+    %(noise_of_components)s
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 

@@ -63,104 +63,19 @@ class DPMoGMorse(DPMoG):
         of clusters of private cells that are far apart, if this number is clear and
         larger than eight, and otherwise eight.
     %(epsilon)s
-    delta : float, default=1e-6
-        Probability with which the bound ``epsilon`` may fail. It must be positive,
-        since the noise is Gaussian, and should be far below one over the number of
-        rows.
+    %(gaussian_delta)s
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
-    covariance_type : {"auto", "full", "tied", "diag", "spherical"}, default="auto"
-        Shape of the covariances. Fewer numbers take less noise.
-
-        - ``"full"``: each component has a covariance matrix of its own.
-        - ``"tied"``: all components share one covariance matrix.
-        - ``"diag"``: each component has one variance for each column.
-        - ``"spherical"``: each component has a single variance. All columns are
-          then divided by one number, the largest width of the bounds.
-        - ``"auto"``: begins with full covariances, and replaces them by a tied
-          one if their differences turn out to be noise.
-    assignment : {"hard", "soft"}, default="hard"
-        How rows are assigned to components from the second mixture step on.
-        ``"hard"``: each row counts for its likeliest component. ``"soft"``: each
-        row counts in parts for all components, as in the EM algorithm. The
-        sensitivity, and so the noise, is the same. Soft steps take about
-        ``n_components`` times as long.
-    method : {"clipped", "paper"}, default="clipped"
-        ``"clipped"``: moments of clipped residuals about the current centres.
-        ``"paper"``: Algorithm 2 of Byun, Choi and Lee, with raw moments in the box
-        of the bounds and ``kmeans_steps + mixture_steps`` steps that share the
-        budget equally. It takes full covariances and hard assignment only. The
-        paper states neither a start nor a rule for components without rows: here,
-        all fits have the same public start, and components without rows split the
-        heaviest ones.
-    kmeans_steps : int, default=8
-        Number of k-means steps before the mixture steps. All k-means steps
-        together take 9/19 of the budget that is left after standardising. If the
-        noise allows it, the first three steps cluster many small cells to find
-        initial centres, and the other steps refine these. More steps mean more
-        noise in each of them.
-    mixture_steps : int or "auto", default="auto"
-        Number of steps with covariances. They share the rest of the budget, half
-        of which goes to the last step. ``"auto"``: from 2 to 20, depending on the
-        budget and on the private number of rows for each column of each component;
-        2 if components are merged into clusters, and with ``method="paper"``.
-    merge_threshold : float, default=None
-        Merge modes across all saddles up to this height, in nats above the highest
-        mode. It excludes ``n_clusters``.
-    min_cluster_weight : float, default=0.0
-        Least share of the mixture's weight that a cluster should have, in [0, 1).
-        Lighter clusters are merged first. It helps if there are at least three
-        times as many components as clusters, and no small clusters to be found.
-    saddle_search : {"ridgeline", "string", "quadratic_strings"}, default="ridgeline"
-        How the saddles between modes are searched for.
-
-        - ``"ridgeline"``: by the string method, between each mode and its five
-          nearest ones, and then along the ridgelines of pairs of components that
-          the merge tree still needs.
-        - ``"string"``: the same, with strings between all pairs of modes.
-        - ``"quadratic_strings"``: the search of the published algorithm, along
-          parabolas between all pairs of centres.
-
-        :func:`morse_linkage` has the details.
-    predict_method : {"responsibility", "flow"}, default="responsibility"
-        How rows are assigned to clusters. ``"responsibility"``: to the cluster
-        whose components have the largest posterior probability together, which is
-        fast. ``"flow"``: to the cluster of the mode that the row climbs to. The
-        two methods agree on 98 to 100 % of the rows of real data.
+    %(mixture_fit)s
+    %(merging)s
     %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_kept,)
-        Private weights of the components that were kept.
-    means_ : ndarray of shape (n_kept, n_features)
-        Private means of these components.
-    covariances_ : ndarray
-        Private covariances. Their shape depends on ``covariance_type``, as in
-        scikit-learn: (n_kept, n_features, n_features) for ``"full"`` and
-        ``"auto"``, (n_features, n_features) for ``"tied"``, (n_kept, n_features)
-        for ``"diag"``, and (n_kept,) for ``"spherical"``.
-    weights_noise_ : ndarray of shape (n_kept,)
-        Standard deviations of the privacy noise in ``weights_``.
-    means_noise_ : ndarray of shape (n_kept, n_features)
-        Standard deviations of the privacy noise in ``means_``, in the units of the
-        columns.
-    within_noise_ : ndarray of bool, of shape (n_kept,)
-        Marks components whose number of rows is at most three standard deviations
-        of its noise. Such components are dropped, unless all components are of
-        this kind. In that case the whole mixture may be noise.
-    modes_ : ndarray of shape (n_modes, n_features)
-        Modes of the density, the highest first. With
-        ``saddle_search="quadratic_strings"`` they are the centres of the
-        components.
-    saddles_ : ndarray of shape (n_modes - 1, n_features)
-        Saddles of the merge tree, the lowest first; NaN where none was found.
-    linkage_ : ndarray of shape (n_modes - 1, 4)
-        The merge tree in SciPy's format. Its distances are the heights of the
-        saddles above the highest mode, in nats.
-    mode_labels_ : ndarray of shape (n_modes,)
-        Cluster of each mode.
+    %(mixture_covariances)s
+    %(noise_of_components)s
+    %(merge_tree)s
     component_labels_ : ndarray of shape (n_kept,)
         Cluster of each component.
     n_clusters_ : int

@@ -190,45 +190,13 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Hold
         at least 1.25 nats, which can be a single one. With
         ``saddle_search="quadratic_strings"`` the merge tree is cut in its largest
         gap instead.
-    merge_threshold : float, default=None
-        Merge modes across all saddles up to this height, in nats above the highest
-        mode. It excludes ``n_clusters``.
-    min_cluster_weight : float, default=0.0
-        Least share of the mixture's weight that a cluster should have, in [0, 1).
-        Lighter clusters are merged first. It helps if there are at least three
-        times as many components as clusters, and no small clusters to be found.
-    saddle_search : {"ridgeline", "string", "quadratic_strings"}, default="ridgeline"
-        How the saddles between modes are searched for.
-
-        - ``"ridgeline"``: by the string method, between each mode and its five
-          nearest ones, and then along the ridgelines of pairs of components that
-          the merge tree still needs.
-        - ``"string"``: the same, with strings between all pairs of modes.
-        - ``"quadratic_strings"``: the search of the published algorithm, along
-          parabolas between all pairs of centres.
-
-        :func:`morse_linkage` has the details.
-    predict_method : {"responsibility", "flow"}, default="responsibility"
-        How rows are assigned to clusters. ``"responsibility"``: to the cluster
-        whose components have the largest posterior probability together, which is
-        fast. ``"flow"``: to the cluster of the mode that the row climbs to. The
-        two methods agree on 98 to 100 % of the rows of real data.
+    %(merging)s
 
     Attributes
     ----------
     estimator_ : estimator
         The fitted mixture.
-    modes_ : ndarray of shape (n_modes, n_features)
-        Modes of the density, the highest first. With
-        ``saddle_search="quadratic_strings"`` they are the centres of the
-        components.
-    saddles_ : ndarray of shape (n_modes - 1, n_features)
-        Saddles of the merge tree, the lowest first; NaN where none was found.
-    linkage_ : ndarray of shape (n_modes - 1, 4)
-        The merge tree in SciPy's format. Its distances are the heights of the
-        saddles above the highest mode, in nats.
-    mode_labels_ : ndarray of shape (n_modes,)
-        Cluster of each mode.
+    %(merge_tree)s
     component_labels_ : ndarray of shape (n_components,)
         Cluster of each component.
     n_clusters_ : int

@@ -42,10 +42,7 @@ class PrivateLandmarks(DPMoG):
     n_landmarks : int, default=40
         Number of landmarks, from 2 to 1,000. It is public.
     %(epsilon)s
-    delta : float, default=1e-6
-        Probability with which the bound ``epsilon`` may fail. It must be positive,
-        since the noise is Gaussian, and should be far below one over the number of
-        rows.
+    %(gaussian_delta)s
     %(row_bounds)s
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which data sets are neighbours. ``"replace-one"`` (bounded): they have the
@@ -66,21 +63,8 @@ class PrivateLandmarks(DPMoG):
     reach_ : float
         Largest distance from the nearest landmark, of 4,000 rows that are drawn
         from the mixture. What lies farther away is not covered.
-    weights_ : ndarray of shape (n_kept,)
-        Private weights of the components that were kept.
-    means_ : ndarray of shape (n_kept, n_features)
-        Private means of these components.
-    covariances_ : ndarray of shape (n_kept, n_features, n_features)
-        Private covariances of these components.
-    weights_noise_ : ndarray of shape (n_kept,)
-        Standard deviations of the privacy noise in ``weights_``.
-    means_noise_ : ndarray of shape (n_kept, n_features)
-        Standard deviations of the privacy noise in ``means_``, in the units of the
-        columns.
-    within_noise_ : ndarray of bool, of shape (n_kept,)
-        Marks components whose number of rows is at most three standard deviations
-        of its noise. Such components are dropped, unless all components are of
-        this kind. In that case the whole mixture may be noise.
+    %(landmark_components)s
+    %(noise_of_components)s
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 

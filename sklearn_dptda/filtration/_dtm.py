@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Bounds, FloatArray
 from sklearn_dptda.cluster import PrivateLandmarks
 from sklearn_dptda.filtration._complex import ComplexFiltration, LandmarkComplex
@@ -180,6 +181,7 @@ def distance_to_measure(
     return values
 
 
+@fill_doc
 class DTMFiltration(BaseGridFiltration):
     """Distance to the empirical measure of each point cloud, on a public grid or on landmarks.
 
@@ -200,19 +202,7 @@ class DTMFiltration(BaseGridFiltration):
         small features.
     p : float, default=1
         Order of the mean, at least 1. ``p=1`` has the smallest sensitivity.
-    bounds : tuple (low, high) or PrivateBounds, default=None
-        Public bounding box, in the units of the data: two numbers, or two arrays with one
-        number per coordinate. Points outside are clipped to it.
-
-        A :class:`~sklearn_dptda.preprocessing.PrivateBounds` is fitted to the clouds in
-        ``fit`` and spends its own privacy budget. The guarantee of private diagrams
-        includes it.
-
-        None computes the box from the data and warns, because the result is then not
-        private.
-    resolution : int or tuple of int, default=None
-        Number of grid nodes along each axis. None uses 1001, 101, 41 or 17 in dimensions
-        1 to 4. It does not affect privacy.
+    %(grid_of_clouds)s
     max_distance : float, "private" or None, default="private"
         Public cap of distances, in the units of the data: longer distances count as this
         one. The sensitivity is proportional to it.
@@ -237,10 +227,7 @@ class DTMFiltration(BaseGridFiltration):
           the diagonal of a lattice cell.
         - ``"auto"`` chooses the faster method. It also chooses exact values if the error of
           the lattice is larger than the sensitivity and they take at most about 30 seconds.
-    refinement : int, default=None
-        Number of lattice steps per grid step. None uses 4, 2, 1, 1 in dimensions 1 to 4.
-        With ``groups``, None increases it until the error of the lattice is below the
-        sensitivity, as long as the computation takes at most about 30 seconds.
+    %(refinement)s
     landmarks : array-like, LandmarkComplex or estimator, default=None
         Public points of shape (n_landmarks, d) close to the clouds, in place of a grid.
         Leave ``bounds``, ``resolution``, ``method`` and ``refinement`` at their defaults
@@ -251,17 +238,7 @@ class DTMFiltration(BaseGridFiltration):
         fitted, passed in a :class:`~sklearn.frozen.FrozenEstimator`, provides its
         ``cluster_centers_`` or rows of its ``sample``. In both cases, the guarantee of
         private diagrams includes the guarantee of the landmarks.
-    groups : str or bool, default=None
-        Defines the people, if one person can have several points. Pass the name of the
-        column of ids if each cloud is a data frame, or True if each cloud is a list of
-        arrays with one array per person. Each person then has the same mass, spread evenly
-        over their points, and the privacy unit is all points of one person, whatever their
-        number. None: the privacy unit is one point.
-    memory : float, default=256.0
-        Upper bound of the working memory for each cloud, in MiB.
-    n_jobs : int, default=None
-        Number of clouds that joblib processes in parallel. None means 1 unless in a
-        :func:`joblib.parallel_config` context; -1 uses all processors.
+    %(people_memory_and_jobs)s
 
     Attributes
     ----------

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Bounds, FloatArray
 from sklearn_dptda.filtration._grid_filtration import BaseGridFiltration, ValuesAhead
 from sklearn_dptda.filtration._lattice import LatticeHistogram
@@ -70,6 +71,7 @@ def sensitivity_kernel_distance(
     return step / n
 
 
+@fill_doc
 class KernelDistanceFiltration(BaseGridFiltration):
     """Gaussian kernel distance to the empirical measure of each point cloud, on a public grid.
 
@@ -83,19 +85,7 @@ class KernelDistanceFiltration(BaseGridFiltration):
     bandwidth : float, default=1.0
         Standard deviation of the kernel, in the units of the data. A small bandwidth
         resolves small features.
-    bounds : tuple (low, high) or PrivateBounds, default=None
-        Public bounding box, in the units of the data: two numbers, or two arrays with one
-        number per coordinate. Points outside are clipped to it.
-
-        A :class:`~sklearn_dptda.preprocessing.PrivateBounds` is fitted to the clouds in
-        ``fit`` and spends its own privacy budget. The guarantee of private diagrams
-        includes it.
-
-        None computes the box from the data and warns, because the result is then not
-        private.
-    resolution : int or tuple of int, default=None
-        Number of grid nodes along each axis. None uses 1001, 101, 41 or 17 in dimensions
-        1 to 4. It does not affect privacy.
+    %(grid_of_clouds)s
     method : {"auto", "exact", "lattice"}, default="auto"
         How to compute the values. It does not affect the sensitivity.
 
@@ -106,21 +96,8 @@ class KernelDistanceFiltration(BaseGridFiltration):
           the diagonal of a lattice cell, divided by ``bandwidth``.
         - ``"auto"`` chooses the faster method. It also chooses exact values if the error of
           the lattice is larger than the sensitivity and they take at most about 30 seconds.
-    refinement : int, default=None
-        Number of lattice steps per grid step. None uses 4, 2, 1, 1 in dimensions 1 to 4.
-        With ``groups``, None increases it until the error of the lattice is below the
-        sensitivity, as long as the computation takes at most about 30 seconds.
-    groups : str or bool, default=None
-        Defines the people, if one person can have several points. Pass the name of the
-        column of ids if each cloud is a data frame, or True if each cloud is a list of
-        arrays with one array per person. Each person then has the same mass, spread evenly
-        over their points, and the privacy unit is all points of one person, whatever their
-        number. None: the privacy unit is one point.
-    memory : float, default=256.0
-        Upper bound of the working memory for each cloud, in MiB.
-    n_jobs : int, default=None
-        Number of clouds that joblib processes in parallel. None means 1 unless in a
-        :func:`joblib.parallel_config` context; -1 uses all processors.
+    %(refinement)s
+    %(people_memory_and_jobs)s
 
     Attributes
     ----------

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import RandomStateLike, SparseLike
 from sklearn_dptda.graph._adjacency import GraphLike, check_adjacency, check_graph, check_links
 from sklearn_dptda.graph._flipped_pairs import (
@@ -251,6 +252,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         return tags
 
 
+@fill_doc
 class EdgeFlip(_Flip):
     """Release a graph under edge differential privacy, by randomised response.
 
@@ -263,29 +265,11 @@ class EdgeFlip(_Flip):
         Privacy loss of one release. A smaller ``epsilon`` protects better and flips more
         pairs. ``inf`` flips nothing, without privacy. 0 flips each pair with probability 1/2,
         so that the release contains no information about the graph.
-    directed : bool, default=False
-        Whether edges have a direction. Each direction is then a pair of its own.
-    storage : {"auto", "sparse", "packed"}, default="auto"
-        Format of the noisy graph: a sparse matrix (:class:`NoisyAdjacency`), or an operator
-        that stores eight pairs in a byte (:class:`PackedAdjacency`). ``"auto"`` chooses
-        ``"packed"`` if there are at least 2000 nodes and the probability of a flip exceeds
-        1/40, because a sparse matrix would then be larger.
-    accountant : PrivacyAccountant, default=None
-        Accountant whose budget is charged with ``epsilon`` for each release. None uses the
-        accountant of the surrounding ``with`` block, if any.
-    random_state : int, RandomState instance, Generator or None, default=None
-        Source of the flips. None draws from the operating system's entropy. For a real
-        release, leave it None: anyone who knows the seed can undo the flips.
+    %(flip_parameters)s
 
     Attributes
     ----------
-    flip_probability_ : float
-        Public probability of a flip. It is stored with the release, so that an embedding can
-        remove the bias.
-    privacy_guarantee_ : PrivacyGuarantee
-        The guarantee of each release.
-    n_features_in_ : int
-        Number of nodes.
+    %(flip_attributes)s
 
     See Also
     --------
@@ -347,6 +331,7 @@ class EdgeFlip(_Flip):
         return tags
 
 
+@fill_doc
 class LaplaceFlip(_Flip):
     """Release a graph by rounding Laplace noise. :class:`EdgeFlip` is always better.
 
@@ -360,29 +345,11 @@ class LaplaceFlip(_Flip):
     epsilon : float, default=1.0
         Upper bound of the privacy loss of one release, above 0. A smaller ``epsilon``
         protects better and flips more pairs. ``inf`` flips nothing, without privacy.
-    directed : bool, default=False
-        Whether edges have a direction. Each direction is then a pair of its own.
-    storage : {"auto", "sparse", "packed"}, default="auto"
-        Format of the noisy graph: a sparse matrix (:class:`NoisyAdjacency`), or an operator
-        that stores eight pairs in a byte (:class:`PackedAdjacency`). ``"auto"`` chooses
-        ``"packed"`` if there are at least 2000 nodes and the probability of a flip exceeds
-        1/40, because a sparse matrix would then be larger.
-    accountant : PrivacyAccountant, default=None
-        Accountant whose budget is charged with ``epsilon`` for each release. None uses the
-        accountant of the surrounding ``with`` block, if any.
-    random_state : int, RandomState instance, Generator or None, default=None
-        Source of the flips. None draws from the operating system's entropy. For a real
-        release, leave it None: anyone who knows the seed can undo the flips.
+    %(flip_parameters)s
 
     Attributes
     ----------
-    flip_probability_ : float
-        Public probability of a flip. It is stored with the release, so that an embedding can
-        remove the bias.
-    privacy_guarantee_ : PrivacyGuarantee
-        The guarantee of each release.
-    n_features_in_ : int
-        Number of nodes.
+    %(flip_attributes)s
 
     See Also
     --------

@@ -20,6 +20,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.persistence._cubical import check_dimensions
 from sklearn_dptda.persistence._error_levels import (
     BirthVolumes,
@@ -40,6 +41,7 @@ _MIN_LOSS, _MAX_LOSS = 1.0, 2.0**20
 PART = 1e-3
 
 
+@fill_doc
 def bottleneck_error_bound(
     private: BaseEstimator,
     sensitivity: float,
@@ -64,13 +66,7 @@ def bottleneck_error_bound(
 
     Parameters
     ----------
-    private : PrivatePersistence
-        The estimator whose parameters are used. It need not be fitted.
-    sensitivity : float
-        Largest change of the function (sup norm) when one record is replaced, in the units
-        of the function.
-    upper : float
-        Public upper bound of the function, in its units.
+    %(public_numbers)s
     confidence : float, default=0.95
         Probability that the bound holds, in (0, 1).
     n_features : int or sequence of int, default=2
@@ -154,6 +150,7 @@ def error_bounds_of_caps(
     return errors or [0.0]
 
 
+@fill_doc
 def noise_floor(
     private: BaseEstimator,
     sensitivity: float,
@@ -175,13 +172,7 @@ def noise_floor(
 
     Parameters
     ----------
-    private : PrivatePersistence
-        The estimator whose parameters are used. It need not be fitted.
-    sensitivity : float
-        Largest change of the function (sup norm) when one record is replaced, in the units
-        of the function.
-    upper : float
-        Public upper bound of the function, in its units.
+    %(public_numbers)s
     confidence : float, default=0.95
         Probability that no noise point exceeds the noise floor, in (0, 1).
     n_features : int or sequence of int, default=2
