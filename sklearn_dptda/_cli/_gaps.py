@@ -15,7 +15,8 @@ def without_gaps(table, names, fill, drops):
     """The table with missing cells filled, and without the rows that still have some."""
     constants = _constants(names, table.shape[1], fill)
     missing = np.column_stack([_gaps(column) for column in table.T])
-    table = table.copy()
+    # Texts of a fixed length would cut a longer constant off.
+    table = table.astype(object) if table.dtype.kind in "US" else table.copy()
     for place, constant in constants.items():
         kind = table.dtype.kind
         table[missing[:, place], place] = constant if kind in "OUS" else _number(constant)
@@ -44,16 +45,17 @@ def _constants(names, width, fill):
     found = dict.fromkeys(range(width), for_all[0]) if for_all else {}
     for name, equals, value in pairs:
         if equals:
-            found[_place(names, width, name)] = value
+            found[column_place("--fill", name, names, width)] = value
     return found
 
 
-def _place(names, width, name):
+def column_place(option, name, names, width):
+    """Return the place of a column that an option names, by its name or number from 0."""
     if names is not None and name in names:
         return names.index(name)
     if name.isdecimal() and int(name) < width:
         return int(name)
-    raise ValueError(f"--fill: there is no column {name!r} among the {width} columns in use.")
+    raise ValueError(f"{option}: there is no column {name!r} among the {width} columns.")
 
 
 def _number(text):

@@ -198,16 +198,7 @@ def run_paid(make_release, args):
     print(f"written to {', '.join(str(out / name) for name in files)}")
     if args.report is not None:
         # A ledger counts; a run without one has an accountant that counts this run alone.
-        page = release_report(
-            release.private,
-            accountant=None if args.ledger is None else accountant,
-            picture=release.picture(result),
-            statements=list(release.describe(result)),
-            parameters={k: v for k, v in vars(args).items() if k not in _NOT_IN_REPORTS},
-            title=f"Report of a private release: {Path(files[0]).stem}",
-        )
-        Path(args.report).write_text(page, encoding="utf-8")
-        print(f"report: {args.report}")
+        _write_report(release, result, None if args.ledger is None else accountant)
     print(budget.left(accountant))
     if args.seed is not None:
         print("note: a release with a seed is for study only; it is not private", file=sys.stderr)
@@ -222,6 +213,25 @@ def _check_report(name, force):
         raise ValueError(f"--report: {path} is there already: --force overwrites a file.")
     if not os.access(path.absolute().parent, os.W_OK):
         raise ValueError(f"--report: the folder {path.absolute().parent} cannot be written to.")
+
+
+def _write_report(release, result, accountant):
+    """Write the report, or say why not: the release is paid for and written already."""
+    args = release.args
+    page = release_report(
+        release.private,
+        accountant=accountant,
+        picture=release.picture(result),
+        statements=list(release.describe(result)),
+        parameters={k: v for k, v in vars(args).items() if k not in _NOT_IN_REPORTS},
+        title=f"Report of a private release: {Path(release.files[0]).stem}",
+    )
+    try:
+        Path(args.report).write_text(page, encoding="utf-8")
+    except OSError as error:
+        print(f"note: the report was not written: {error}", file=sys.stderr)
+    else:
+        print(f"report: {args.report}")
 
 
 def _happened(accountant):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sklearn_dptda._cli._gaps import is_missing, without_gaps
+from sklearn_dptda._cli._gaps import column_place, is_missing, without_gaps
 
 # Errors that libraries raise for broken files. Archives that are encrypted, or compressed by an
 # unknown method, raise RuntimeError or a subclass.
@@ -78,7 +78,7 @@ def read_table(
     named = names is not None and (header or readers.get(suffix) is _parquet)
     labels = [f"column {j}{f' ({names[j]!r})' if named else ''}" for j in range(table.shape[1])]
     if columns is not None:
-        places = [_column(c, names, table.shape[1]) for c in columns]
+        places = [column_place("--columns", c, names, table.shape[1]) for c in columns]
         names = None if names is None else [names[place] for place in places]
         table, labels = table[:, places], [labels[place] for place in places]
     elif names is not None and not names[0]:
@@ -154,14 +154,6 @@ def parsed(cell, default=None):
         return float(cell)
     except (TypeError, ValueError):
         return default
-
-
-def _column(name, names, width):
-    if names is not None and name in names:
-        return names.index(name)
-    if name.isdecimal() and int(name) < width:
-        return int(name)
-    raise ValueError(f"--columns: there is no column {name!r} among the {width} columns.")
 
 
 def _npy(path, key, header):

@@ -118,7 +118,9 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
 (n_samples, n_points, 3)
             Diagrams, as persistence estimators return them. In an array of three
             columns, as giotto-tda makes it, the third column is the homology
-            dimension, and points whose birth equals their death are padding.
+            dimension, and points whose birth equals their death are padding. Pass
+            ``homology_dimensions`` if the diagrams are exact: without it, they are
+            those that occur in the array, which a guarantee does not cover.
         y : Ignored
             Present for compatibility with scikit-learn.
 
@@ -131,6 +133,8 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         self.single_ = _is_diagram(samples[0])
         width = 1 if self.single_ else len(samples[0])
         known = _dimensions_of_array(X) if self.homology_dimensions is None else None
+        # Which dimensions there are is then learnt from the diagrams.
+        self._dimensions_are_learnt = known is not None
         self.homology_dimensions_ = known or self._dimensions(width)
         columns = self._columns(samples)
         self.value_range_ = self._range(columns)
@@ -245,7 +249,7 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         return vectorizer.set_params(**changes)
 
     def _learns_records(self) -> bool:
-        if self.value_range is None:
+        if self.value_range is None or getattr(self, "_dimensions_are_learnt", False):
             return True
         return learns(self._in_range(*self.value_range))
 

@@ -35,8 +35,8 @@ def make_measurement(estimator: BaseEstimator) -> Any:
     Raises
     ------
     ValueError
-        If the estimator takes no table, protects people instead of rows, or
-        promises nothing. Diagrams, graphs and metric mechanisms have domains
+        If the estimator takes no table, protects people instead of rows, has a
+        seed, or promises nothing. Diagrams, graphs and metric mechanisms have domains
         and distances that OpenDP does not know.
     opendp.mod.OpenDPException
         If its features "contrib" and "honest-but-curious" are not enabled.
@@ -75,6 +75,8 @@ def make_measurement(estimator: BaseEstimator) -> Any:
     guarantee = estimator._guarantee_ahead(None)
     if math.isinf(guarantee.epsilon):
         raise ValueError("epsilon must be finite: an exact result is no measurement.")
+    if guarantee.seeded:
+        raise ValueError("random_state must be None: a draw from a known seed is not private.")
     from opendp.domains import user_domain
     from opendp.measurements import make_user_measurement
     from opendp.measures import approximate, max_divergence

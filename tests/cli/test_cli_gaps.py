@@ -43,6 +43,11 @@ def test_rows_are_dropped_or_filled(file, folder):
     )
 
 
+def test_a_constant_is_longer_than_the_texts_of_a_file(folder):
+    np.savez("texts.npz", np.array([["1", "2"], ["na", "4"]]))
+    assert read_points("texts.npz", fill=["-12.75"]).tolist() == [[1.0, 2.0], [-12.75, 4.0]]
+
+
 def test_a_name_that_holds_an_equals_sign(folder):
     with open("names.csv", "w") as file:
         file.write("a=b,c\n1,2\n,4\n")

@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 from gudhi.representations import Landscape
+from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import DiagramFeatures
+from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.features import SortedLifetimes
+from sklearn_dptda.privacy import PrivacyLeakWarning
 
 LISTS = [
     [np.array([[0.0, 1.0], [0.1, 0.3]]), np.array([[0.2, 0.9]])],
@@ -45,6 +49,19 @@ def test_dimensions_are_chosen_and_kept():
     skipped = array_of(LISTS)
     skipped[:, :, 2] *= 2
     assert DiagramFeatures(value_range=(0, 1)).fit(skipped).homology_dimensions_ == (0, 2)
+
+
+@pytest.mark.parametrize("dimensions", [None, [0, 1]])
+def test_dimensions_that_are_learnt_are_said_to_private_steps(dimensions):
+    features = DiagramFeatures(SortedLifetimes(2), dimensions, value_range=(0, 1))
+    model = make_pipeline(features, DPLloyd(2, 50.0, bounds=(0, 1), unit="one cloud"))
+    array = array_of(LISTS * 20)
+    if dimensions is None:
+        with pytest.warns(PrivacyLeakWarning, match="DiagramFeatures learnt"):
+            model.fit(array)
+    else:
+        model.fit(array)
+    assert model[-1].privacy_guarantee_.public_parameters == (dimensions is not None)
 
 
 def test_a_third_column_of_other_numbers_is_refused():

@@ -58,6 +58,7 @@ def test_opendp_composes_measurements():
         (DPLinearDiscriminantAnalysis(bounds=(0, 1)), "takes no table of rows alone"),
         (PrivatePCA(1, bounds=(0, 1), groups="who"), "groups must be None"),
         (DPLloyd(2, np.inf, bounds=(0, 1)), "epsilon must be finite"),
+        (DPLloyd(2, bounds=(0, 1), random_state=0), "random_state must be None"),
     ],
 )
 def test_what_is_no_measurement_is_refused(estimator, message):
