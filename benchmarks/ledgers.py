@@ -19,7 +19,7 @@ CLIENTS = (1, 8)
 
 def tables(quick):
     """Yield one table of the payments per second of all clients together."""
-    count, repeats = (20, 1) if quick else (200, 5)
+    count, repeats = (20, 1) if quick else (100, 3)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         places = {"SQLite file": lambda number: Path(folder) / f"{number}.db"}

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from sklearn_dptda._typing import BoolArray, Bounds, FloatArray, IntArray
 from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.rows._intervals import merged
 from sklearn_dptda.utils._clouds import check_cloud
 from sklearn_dptda.utils._frames import frame_library
 from sklearn_dptda.utils._people import check_ids, codes_of, split_people
@@ -65,14 +64,27 @@ def _one_array_each(cloud: Any, name: str, n_features: int | None) -> tuple[Floa
 
 
 class _Pairs(NamedTuple):
-    """People, and their numbers of points near each node: pairs sorted by person, then by node."""
+    """People, and their numbers of points near each node: pairs sorted by person, then by node.
 
+    The key of a pair is ``person * n_nodes + node``: one number takes less memory than two.
+    """
+
+    n_nodes: int
     people: list[Any]
-    codes: IntArray
-    nodes: IntArray
+    keys: IntArray
     counts: IntArray
     # Whether a person has points outside the bounds.
     clipped: BoolArray
+
+    @property
+    def codes(self) -> IntArray:
+        """Index of the person of each pair."""
+        return self.keys // self.n_nodes
+
+    @property
+    def nodes(self) -> IntArray:
+        """Index of the node of each pair."""
+        return self.keys % self.n_nodes
 
 
 class PeopleHistogram:
@@ -152,12 +164,16 @@ class PeopleHistogram:
         self
         """
         X = check_cloud(X, "X", self.n_features, min_points=0)
-        _, names = split_people(X, None, ids, "point")
-        people, codes = codes_of(names)
+        return self._count(*split_people(X, None, ids, "point"))
+
+    def _count(self, X: Any, ids: Any) -> Self:
+        X = check_cloud(X, "X", self.n_features, min_points=0)
+        people, codes = codes_of(ids)
         nodes, outside = self.lattice.nodes_of(X)
         clipped = np.bincount(codes, outside, minlength=len(people)) > 0
-        pairs, counts = merged(np.column_stack([codes, nodes]), np.ones(len(codes), np.int64))
-        self._pieces.append(_Pairs(people, pairs[:, 0], pairs[:, 1], counts, clipped))
+        n_nodes = self.lattice.counts.size
+        keys, counts = np.unique(codes * n_nodes + nodes, return_counts=True)
+        self._pieces.append(_Pairs(n_nodes, people, keys, counts, clipped))
         return self
 
     def weighted(self) -> LatticeHistogram:
@@ -172,13 +188,14 @@ class PeopleHistogram:
             Sums of the weights at each node. An exact statistic, *not* private.
         """
         whole = self._whole()
+        codes = whole.codes
         totals = np.zeros(len(whole.people), dtype=np.int64)
-        np.add.at(totals, whole.codes, whole.counts)
+        np.add.at(totals, codes, whole.counts)
         if totals.max(initial=0) >= _MOST_POINTS:
             raise ValueError(
                 f"One person has more than 2**{62 - WEIGHT_BITS} points, which is not supported."
             )
-        weights = _weights(whole.codes, whole.counts, totals)
+        weights = _weights(codes, whole.counts, totals)
         histogram = LatticeHistogram((self.lattice.low, self.lattice.high), self.lattice.shape)
         np.add.at(histogram.counts.reshape(-1), whole.nodes, weights)
         histogram.weight_bits, histogram.n_clipped = WEIGHT_BITS, self.n_clipped
@@ -187,7 +204,7 @@ class PeopleHistogram:
     def _whole(self) -> _Pairs:
         """Merge all pieces into one."""
         if len(self._pieces) != 1:
-            self._pieces = [_joined(self._pieces)]
+            self._pieces = [_joined(self._pieces, self.lattice.counts.size)]
         return self._pieces[0]
 
     def __add__(self, other: object) -> "PeopleHistogram":
@@ -197,7 +214,7 @@ class PeopleHistogram:
             raise ValueError("Only histograms on the same lattice can be added.")
         both = PeopleHistogram((self.lattice.low, self.lattice.high), self.lattice.shape)
         both._pieces = [*self._pieces, *other._pieces]
-        sizes = [len(piece.codes) for piece in both._pieces] or [0]
+        sizes = [len(piece.keys) for piece in both._pieces] or [0]
         # Merge only if the largest piece is at most half of all: adding many small parts to a
         # large one then takes time proportional to the number of pairs.
         if 2 * max(sizes) <= sum(sizes):
@@ -231,22 +248,31 @@ def _weights(codes: IntArray, counts: IntArray, totals: IntArray) -> IntArray:
     return (upto << WEIGHT_BITS) // n - ((upto - counts) << WEIGHT_BITS) // n
 
 
-def _joined(pieces: list[_Pairs]) -> _Pairs:
+def _joined(pieces: list[_Pairs], n_nodes: int) -> _Pairs:
     """Merge pieces of one cloud by the ids of its people."""
     if not pieces:
         none = np.empty(0, dtype=np.int64)
-        return _Pairs([], none, none, none, none.astype(bool))
+        return _Pairs(n_nodes, [], none, none, none.astype(bool))
     people, numbers = codes_of(i for piece in pieces for i in piece.people)
     check_ids(people, "point")
     starts = np.cumsum([0, *(len(piece.people) for piece in pieces)])
-    codes = [numbers[start + piece.codes] for start, piece in zip(starts[:-1], pieces, strict=True)]
-    clipped = np.concatenate([piece.clipped for piece in pieces])
-    pairs, counts = merged(
-        np.column_stack([np.concatenate(codes), np.concatenate([p.nodes for p in pieces])]),
-        np.concatenate([piece.counts for piece in pieces]),
+    keys = np.concatenate(
+        [
+            # The code of a person changes, and the node stays.
+            piece.keys + (numbers[start + codes] - codes) * n_nodes
+            for start, piece in zip(starts[:-1], pieces, strict=True)
+            for codes in [piece.codes]
+        ]
     )
+    clipped = np.concatenate([piece.clipped for piece in pieces])
     beyond = np.bincount(numbers, clipped, minlength=len(people)) > 0
-    return _Pairs(people, pairs[:, 0], pairs[:, 1], counts, beyond)
+    # This sort is fast for arrays that consist of a few sorted parts.
+    order = np.argsort(keys, kind="stable")
+    keys, counts = keys[order], np.concatenate([piece.counts for piece in pieces])[order]
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    if len(first) == 0:
+        return _Pairs(n_nodes, people, keys, counts, beyond)
+    return _Pairs(n_nodes, people, keys[first], np.add.reduceat(counts, first), beyond)
 
 
 def counted_people(
@@ -259,8 +285,8 @@ def counted_people(
     """Count one part of a cloud, in a new histogram or in a given one."""
     histogram = histogram or PeopleHistogram(bounds, shape)
     if groups is True:
-        return histogram.update(*_one_array_each(part, "X", histogram.n_features))
-    return histogram.update(*split_people(part, str(groups), None, "point"))
+        return histogram._count(*_one_array_each(part, "X", histogram.n_features))
+    return histogram._count(*split_people(part, str(groups), None, "point"))
 
 
 def is_cloud_of_people(X: Any, groups: str | bool) -> bool:

@@ -298,7 +298,7 @@ class Ledger:
         PrivacyBudgetExceeded if the charges do not fit. Raises PrivacyLedgerError if the store
         cannot be used, or if there is another line under a key. Nothing is written in these cases.
         """
-        with self._transaction(lock=True) as (execute, state):
+        with self._transaction(lock=True, pays=True) as (execute, state):
             due = [payment for payment in payments if not _is_paid(execute, payment)]
             if due:
                 _write_payments(execute, state, due)
@@ -367,12 +367,14 @@ class Ledger:
         return Spend(**columns)
 
     @contextmanager
-    def _transaction(self, lock: bool = False) -> Iterator[tuple[Execute, State]]:
+    def _transaction(
+        self, lock: bool = False, pays: bool = False
+    ) -> Iterator[tuple[Execute, State]]:
         """Yield a function that runs statements, and the state; write a mark afterwards."""
         with process_lock, noting() as note, self.store.transaction() as execute:
             state = self._state(execute, lock)
             yield execute, state
-            if lock:
+            if pays:
                 state = State.read(execute(READ_STATE)[0], self.store.place)
             note(state)
 

@@ -40,6 +40,11 @@ CREATE TABLE IF NOT EXISTS privacy_release (
 """
 _INSERT_RELEASE = "INSERT INTO privacy_release VALUES (:id, :digest, :size, :content)"
 _READ_RELEASE = "SELECT digest, content FROM privacy_release WHERE id = :id"
+# One line with NULL if a release was paid for and is not stored.
+_READ_PAID = (
+    "SELECT digest FROM privacy_spend LEFT JOIN privacy_release "
+    "ON privacy_spend.id = privacy_release.id WHERE privacy_spend.id = :id"
+)
 # If the ledger is a file, larger releases, in bytes, are stored in files beside it.
 _LARGE = 1 << 20
 # A repeated computation of the same draw may differ by this much, relative and absolute, because of
@@ -90,13 +95,14 @@ def write_release(execute: Execute, store: Store, key: str, content: bytes) -> N
     Other code or another machine may compute the same draw with other rounding errors. In this
     case, the first result stays in the ledger.
     """
-    if not is_paid(execute, key):
-        raise PrivacyLedgerError("Nothing was paid under this key, so that nothing is stored.")
     if not store.has_table(execute, "privacy_release"):
         # The ledger was created by a version that did not store releases.
         execute(CREATE_RELEASE.format(bytes_type=store.bytes_type))
     digest = hashlib.sha256(content).hexdigest()
-    rows = execute(_READ_RELEASE, {"id": key})
+    paid = execute(_READ_PAID, {"id": key})
+    if not paid:
+        raise PrivacyLedgerError("Nothing was paid under this key, so that nothing is stored.")
+    rows = [row for row in paid if row[0] is not None]
     if rows and rows[0][0] != digest and not _is_stored(execute, store, key, content):
         raise SecondDraw(
             "Another release is stored under this key, so that this one is not released. "

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from numbers import Real
@@ -175,6 +176,12 @@ def codes_of(ids: Iterable[Any]) -> tuple[list[Any], IntArray]:
 
     Ids are compared themselves, and not by hash values, which could coincide.
     """
+    if not isinstance(ids, np.ndarray):
+        ids = list(ids)
+        if set(map(type, ids)) == {int}:
+            # Sorting integers is ten times as fast. Those beyond 64 bits stay in the list.
+            with suppress(OverflowError):
+                ids = np.array(ids, dtype=np.int64)
     if isinstance(ids, np.ndarray):
         people, places = np.unique(ids, return_inverse=True)
         return people.tolist(), places

@@ -162,9 +162,8 @@ def test_weights_telescope_and_follow_from_one_person_alone(seed):
     def weights(n_others):
         histogram = PeopleHistogram(*lattice)
         nodes = np.arange(len(counts))
-        alone = np.zeros(len(counts), dtype=np.int64)
         histogram._pieces = [
-            _people._Pairs(["she"], alone, nodes, np.array(counts), np.array([False]))
+            _people._Pairs(len(counts) + 1, ["she"], nodes, np.array(counts), np.array([False]))
         ]
         for i in range(n_others):
             histogram.update([[1.0]], [f"other-{i}"])
