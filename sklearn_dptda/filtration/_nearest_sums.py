@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +23,12 @@ from sklearn_dptda.filtration._lattice import LatticeHistogram
 _TREE_COST = 40
 # The ratio holds up to this number of columns. Each further column doubles the work of a tree.
 _TREE_COLUMNS = 3
+# With this many points per neighbour, asking a k-d tree at every node is faster than tiles.
+_DIRECT = 200
 # Bytes of a block of distances. A larger block does not fit into the processor's cache.
 _CACHE_BYTES = 4 * 2**20
 # Nodes of a tile. More nodes make the ring wider, and fewer nodes need more tiles.
-_NODES_OF_TILE = 64
+_NODES_OF_TILE = 121
 # Bits of the lower halves of distances.
 _LOW_BITS = 20
 _LOW = (1 << _LOW_BITS) - 1
@@ -38,6 +41,11 @@ def tree_is_cheaper(n: int, k: int, d: int = _TREE_COLUMNS) -> bool:
     return _TREE_COST * k * 2 ** max(d - _TREE_COLUMNS, 0) < n
 
 
+def _tree(points: FloatArray) -> KDTree:
+    """Build a tree that is not balanced, which is faster to build and to ask."""
+    return KDTree(points, balanced_tree=False, compact_nodes=False)
+
+
 def nearest_squared(
     points: FloatArray, tree: KDTree | None, queries: FloatArray, k: int
 ) -> FloatArray:
@@ -45,15 +53,21 @@ def nearest_squared(
     if tree is not None:
         distances, _ = tree.query(queries, k)
         return distances.reshape(len(queries), k) ** 2
+    squared = _squared_distances(queries, points)
+    if k < len(points):
+        squared.partition(k - 1, axis=1)
+    return squared[:, :k]
+
+
+def _squared_distances(queries: FloatArray, points: FloatArray) -> FloatArray:
+    """Compute all squared distances, axis by axis, so that each depends on its own point only."""
     squared = np.zeros((len(queries), len(points)))
     work = np.empty_like(squared)
     for axis in range(points.shape[1]):
         np.subtract(queries[:, axis, None], points[:, axis], out=work)
         np.multiply(work, work, out=work)
         squared += work
-    if k < len(points):
-        squared.partition(k - 1, axis=1)
-    return squared[:, :k]
+    return squared
 
 
 class FixedPointPower:
@@ -109,17 +123,16 @@ def tiled_sums(
     ``r_k(c) + 2 t`` are among the nearest points of none. Only the ring between them has to be
     examined node by node.
     """
-    tree = None
-    if tree_is_cheaper(len(points), power.k):
-        # Building a balanced tree takes longer than it saves.
-        tree = KDTree(points, balanced_tree=False, compact_nodes=False)
+    if len(points) >= _DIRECT * power.k:
+        sums = scattered_sums(points, _corners(axes), power, memory)
+        return sums.reshape(-1, *map(len, axes))
+    tree = _tree(points) if tree_is_cheaper(len(points), power.k) else None
     size = max(1, int(min(memory * 2**20, _CACHE_BYTES) // 8))
     sums = np.empty((len(power.tops), *map(len, axes)), dtype=np.int64)
-    for tile in _tiles(axes):
-        sure, ring = _sure_and_ring(points, tree, power, tile)
-        places = [axis[part] for axis, part in zip(axes, tile.part, strict=True)]
-        part = (slice(None), *tile.part)
-        sums[part] = _sums(places, sure, ring, power, size).reshape(sums[part].shape)
+    for part, sure, ring in _sure_and_rings(points, tree, power, _Tiles.of(axes), memory):
+        places = [axis[along] for axis, along in zip(axes, part, strict=True)]
+        of_tile = sums[:, *part]
+        of_tile[...] = _sums(places, sure, ring, power, size).reshape(of_tile.shape)
     return sums
 
 
@@ -143,7 +156,7 @@ def nearest_in_blocks(
     points: FloatArray, places: FloatArray, k: int, memory: float
 ) -> Iterator[tuple[slice, FloatArray]]:
     """Yield the squared distances of blocks of places from their ``k`` nearest points."""
-    tree = KDTree(points) if tree_is_cheaper(len(points), k, points.shape[1]) else None
+    tree = _tree(points) if tree_is_cheaper(len(points), k, points.shape[1]) else None
     numbers = 2 * len(points) if tree is None else 4 * k
     for part in _blocks(len(places), numbers, memory):
         yield part, nearest_squared(points, tree, places[part], k)
@@ -233,49 +246,79 @@ def weighted_sums(
 
 
 @dataclass(frozen=True)
-class _Tile:
-    """A box of neighbouring nodes.
+class _Tiles:
+    """Boxes of neighbouring nodes.
 
-    ``part`` contains its slices of the axes. ``blur`` bounds the displacement of a point by the
+    ``parts`` contains the slices of the axes. ``blur`` bounds the displacement of a point by the
     rounding of coordinates.
     """
 
-    part: tuple[slice, ...]
-    centre: FloatArray
-    radius: float
+    parts: list[tuple[slice, ...]]
+    centres: FloatArray
+    radii: FloatArray
     blur: float
 
+    @classmethod
+    def of(cls, axes: Sequence[FloatArray]) -> Self:
+        """Divide a grid into tiles of about ``_NODES_OF_TILE`` nodes."""
+        side = max(1, round(_NODES_OF_TILE ** (1 / len(axes))))
+        parts = [_equal_parts(len(axis), side) for axis in axes]
+        ends = np.array(
+            [
+                _corners(
+                    [
+                        axis[[part.start for part in along]]
+                        for axis, along in zip(axes, parts, strict=True)
+                    ]
+                ),
+                _corners(
+                    [
+                        axis[[part.stop - 1 for part in along]]
+                        for axis, along in zip(axes, parts, strict=True)
+                    ]
+                ),
+            ]
+        )
+        radii = np.sqrt((np.ptp(ends, axis=0) ** 2).sum(axis=1)) / 2
+        blur = 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
+        return cls(list(itertools.product(*parts)), ends.mean(axis=0), radii, blur)
 
-def _tiles(axes: Sequence[FloatArray]) -> Iterator[_Tile]:
-    blur = 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
-    side = max(1, round(_NODES_OF_TILE ** (1 / len(axes))))
-    parts = [[slice(i, i + side) for i in range(0, len(axis), side)] for axis in axes]
-    for part in itertools.product(*parts):
-        ends = np.array([axis[p][[0, -1]] for axis, p in zip(axes, part, strict=True)])
-        radius = float(np.linalg.norm(np.ptp(ends, axis=1) / 2))
-        yield _Tile(part, ends.mean(axis=1), radius, blur)
+
+def _equal_parts(size: int, side: int) -> list[slice]:
+    """Slices of an axis, as equal as possible, of about ``side`` nodes each."""
+    ends = np.linspace(0, size, max(1, round(size / side)) + 1).astype(int).tolist()
+    return [slice(*part) for part in itertools.pairwise(ends)]
 
 
-def _sure_and_ring(
-    points: FloatArray, tree: KDTree | None, power: FixedPointPower, tile: _Tile
-) -> tuple[FloatArray, FloatArray]:
-    """Return the points that are nearest to all nodes of a tile, and those that may be for some."""
-    if tree is None:
-        distances = np.sqrt(_squared(tile.centre[:, None], points)[0])
-        kth = np.partition(distances, power.k - 1)[power.k - 1]
-    else:
-        kth = tree.query(tile.centre, [power.k])[0][0]
-    # All points beyond the cap count alike.
-    reach = min(kth + 2 * tile.radius, power.cap + tile.radius)
-    reach = reach * (1 + _DISTANCE_ROUNDING) + tile.blur
-    if tree is None:
-        near = distances <= reach
-        points, distances = points[near], distances[near]
-    else:
-        points = points[tree.query_ball_point(tile.centre, reach)]
-        distances = np.sqrt(_squared(tile.centre[:, None], points)[0])
-    sure = distances < (kth - 2 * tile.radius) * (1 - _DISTANCE_ROUNDING) - tile.blur
-    return points[sure], points[~sure]
+def _corners(axes: Sequence[FloatArray]) -> FloatArray:
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+
+
+def _sure_and_rings(
+    points: FloatArray, tree: KDTree | None, power: FixedPointPower, tiles: _Tiles, memory: float
+) -> Iterator[tuple[tuple[slice, ...], FloatArray, FloatArray]]:
+    """Yield each tile with the points nearest to all its nodes, and those that may be for some."""
+    for block in _blocks(len(tiles.parts), 2 * len(points) if tree is None else power.k, memory):
+        centres, radii = tiles.centres[block], tiles.radii[block]
+        if tree is None:
+            distances = np.sqrt(_squared_distances(centres, points))
+            kth = np.partition(distances, power.k - 1, axis=1)[:, power.k - 1]
+        else:
+            kth = tree.query(centres, [power.k])[0][:, 0]
+        # All points beyond the cap count alike.
+        reach = np.minimum(kth + 2 * radii, power.cap + radii)
+        reach = reach * (1 + _DISTANCE_ROUNDING) + tiles.blur
+        sure = (kth - 2 * radii) * (1 - _DISTANCE_ROUNDING) - tiles.blur
+        near = None if tree is None else tree.query_ball_point(centres, reach)
+        for tile, part in enumerate(tiles.parts[block]):
+            some = points if near is None else points[near[tile]]
+            away = (
+                distances[tile]
+                if near is None
+                else np.sqrt(_squared_distances(centres[tile, None], some)[0])
+            )
+            is_sure = away < min(sure[tile], reach[tile])
+            yield part, some[is_sure], some[~is_sure & (away <= reach[tile])]
 
 
 def _squared(places: Iterable[FloatArray], points: FloatArray) -> FloatArray:
