@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration, PrivatePersistence
+from sklearn_dptda._cli._main import main
 from sklearn_dptda.cluster import (
     DPCube,
     DPLloyd,
@@ -351,6 +352,36 @@ def test_boxes_of_unequal_sides(cloud):
     assert longest(ring, np.full(2, 1.5)) > 0.5
     with pytest.warns(UserWarning, match="sides of very different lengths, 300 and 3"):
         assert longest(ring * stretch, 1.5 * stretch) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("name", "is_seen"),
+    [
+        *((name, True) for name in ("id", "patient_id", "subjectID", "Person", "customer number")),
+        *((name, False) for name in ("grid", "acid", "humid", "person_years", "idle", "users")),
+    ],
+)
+def test_forgotten_ids_are_said(name, is_seen, cloud, tmp_path, monkeypatch, capsys):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(cloud, columns=["x", "y"])
+    frame[name] = np.arange(len(cloud))
+
+    def seen(fit):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            fit()
+        return any("identify people or rows" in str(each.message) for each in found)
+
+    model = DPMoG(2, 1.0, bounds=(-3, 400), random_state=0)
+    assert seen(lambda: model.fit(frame)) == is_seen
+    assert seen(lambda: DTMFiltration(bounds=(-3, 400), resolution=5).fit([frame])) == is_seen
+    assert not seen(lambda: clone(model).set_params(groups=name).fit(frame))
+    assert not seen(lambda: model.fit(cloud))
+    monkeypatch.chdir(tmp_path)
+    frame.to_csv("points.csv", index=False)
+    box = ["--bounds", "-3", "400", "--resolution", "5", "--epsilon", "1"]
+    assert main(["diagram", "points.csv", *box]) == 0
+    assert ("identify people or rows" in capsys.readouterr().err) == is_seen
 
 
 def test_diagrams_of_a_private_estimator_need_an_input(cloud):

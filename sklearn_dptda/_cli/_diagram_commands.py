@@ -3,6 +3,7 @@
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
 from matplotlib.figure import Figure
 from sklearn.pipeline import make_pipeline
 
@@ -19,6 +20,7 @@ from sklearn_dptda._cli._output import finite_or_none
 from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, run_paid
 from sklearn_dptda._typing import BoolArray, FloatArray
 from sklearn_dptda.filtration import DTMFiltration, GridFiltration
+from sklearn_dptda.filtration._grid_filtration import remark_on_sides
 from sklearn_dptda.persistence import (
     PrivateBettiNumbers,
     PrivatePersistence,
@@ -81,6 +83,10 @@ class _FunctionRelease(PaidRelease):
         self.private.fit(functions)
         return functions
 
+    def remarks(self):
+        remark = remark_on_sides(*map(np.atleast_1d, scaled_bounds(self.args)))
+        return [remark] if remark else []
+
     def by_dimension(self, values):
         """Map the name of each homology dimension to its value."""
         names = (f"H{q}" for q in self.private.homology_dimensions_)
@@ -139,8 +145,9 @@ class DiagramRelease(_FunctionRelease):
             yield f"share of the points outside the bounds: {self.private.clipped_share_[0]:.2g}"
         parts = self.by_dimension(zip(*result[1:], strict=True))
         for name, (diagram, flags, any_feature) in parts.items():
-            more = ", not empty" if any_feature else ""
-            yield f"{name}: {len(diagram)} point(s), {flags.sum()} beyond noise{more}"
+            points = "1 point" if len(diagram) == 1 else f"{len(diagram)} points"
+            more = "; the exact diagram has a feature" if any_feature else ""
+            yield f"{name}: {points}, of which {flags.sum()} beyond noise{more}"
             for (birth, death), real in zip(diagram, flags, strict=True):
                 lives = f"  born {birth:.4g}, died {death:.4g}, persistence {death - birth:.4g}"
                 yield lives if real else f"{lives}, may be noise"

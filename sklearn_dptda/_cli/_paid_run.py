@@ -123,6 +123,10 @@ class PaidRelease:
         """Read and check the records."""
         return read_points(self.args.points, **table_options(self.args))
 
+    def remarks(self) -> Iterable[str]:
+        """Return warnings that follow from the arguments alone, for a dry run."""
+        return ()
+
     def release(self, data: Any) -> Any:
         """Pay, and draw the release."""
         return self.private.fit(data)
@@ -164,6 +168,8 @@ def run_paid(make_release, args):
     plan = planned_loss(release.planned, accountant=budget.plan_with)
     if args.dry_run:
         print(plan, budget.left(budget.plan_with), sep="\n")
+        for remark in release.remarks():
+            print(f"warning: {remark}")
         try:
             plan.check()
         except (PrivacyBudgetExceeded, ValueError) as error:

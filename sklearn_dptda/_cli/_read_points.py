@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from sklearn_dptda._cli._gaps import column_place, is_missing, without_gaps
+from sklearn_dptda.utils._people import remark_on_ids
 
 # Errors that libraries raise for broken files. Archives that are encrypted, or compressed by an
 # unknown method, raise RuntimeError or a subclass.
@@ -36,8 +37,16 @@ _MAX_NAMED_COLUMNS = 5
 
 def read_points(path, **options):
     """Read an (n, d) array of numbers, with the options of :func:`read_table`."""
-    _, table, labels = read_table(path, **options)
-    return as_numbers(path, table, labels)
+    names, table, labels = read_table(path, **options)
+    points = as_numbers(path, table, labels)
+    if remark_on_ids(names or ()):
+        print(
+            "warning: a column seems to identify people or rows, and counts as a coordinate. To "
+            "leave it out, name the other columns by --columns. Commands protect one row. If a "
+            "person can have several, use groups in Python.",
+            file=sys.stderr,
+        )
+    return points
 
 
 def read_table(

@@ -127,14 +127,8 @@ class BaseGridFiltration(BaseFiltration):
         # Warnings come last, so that the fitted box is kept even if warnings are errors.
         for remark in remarks:
             warn_caller(remark)
-        sides = high - low
-        if sides.max() >= _UNEQUAL_SIDES * sides.min():
-            warn_caller(
-                f"bounds has sides of very different lengths, {sides.max():g} and "
-                f"{sides.min():g}. Distances combine all columns, so the columns with short sides "
-                "have hardly any influence. Divide the columns by public numbers that make their "
-                "scales comparable.",
-            )
+        if unequal := remark_on_sides(low, high):
+            warn_caller(unequal)
         return self
 
     def _refine(self, refinement: int) -> None:
@@ -385,6 +379,18 @@ def _check_resolution(given: Any, n_dims: int, memory: float) -> tuple[int, ...]
             f"memory={memory:g} MiB. Lower resolution, raise memory, or {projection}"
         )
     return sizes
+
+
+def remark_on_sides(low: FloatArray, high: FloatArray) -> str | None:
+    """Return a warning if the sides of a box differ tenfold or more."""
+    sides = high - low
+    if sides.max() < _UNEQUAL_SIDES * sides.min():
+        return None
+    return (
+        f"bounds has sides of very different lengths, {sides.max():g} and {sides.min():g}. "
+        "Distances combine all columns, so the columns with short sides have hardly any influence. "
+        "Divide the columns by public numbers that make their scales comparable."
+    )
 
 
 def resolution_for(error: float, sides: FloatArray) -> int:

@@ -20,8 +20,6 @@ from sklearn_dptda.persistence._error_statement import errors_of_fit, errors_of_
 from sklearn_dptda.persistence._mechanisms import (
     BASE_MEASURES,
     CLIPPED_SHARE,
-    MAX_GRID_SIZE,
-    STEPS_PER_SCALE,
     ExactMechanism,
     MarkovChainMechanism,
     losses_of_draws,
@@ -261,9 +259,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         mechanism = _MECHANISMS[self.mechanism]
         released = f"one persistence diagram per cloud and dimension ({', '.join(names)})"
         if self.mechanism == "exact" and math.isfinite(rate):
-            size = MAX_GRID_SIZE // 2
-            least = f"1/{STEPS_PER_SCALE} of the entropic scale or 1/{size} of the range"
-            released += f", in steps of {least}"
+            released += ", with coordinates on a public grid"
             if self.utility == "max":
                 released += ", and the cap of the function under which they are drawn"
         rho = n_draws * bounded_range_rho(rate)

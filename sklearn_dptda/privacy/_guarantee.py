@@ -460,7 +460,8 @@ class PrivacyGuarantee:
         least = "are at least two" if people else "is at least one"
         known = f" (it is public that there {least})" * (self.adjacency == "add-remove")
         many = self.unit.startswith("all ")
-        labels = (", with their labels" if many else " with its label") * self.labels
+        labels = ", together with the labels" if many else " together with the label"
+        labels *= self.labels
         text = (
             f"(epsilon={self.epsilon:g}, delta={self.delta:g})-differential privacy for {verb} "
             f"{self.unit}{labels}{known}: {self.released}, drawn by the {self.mechanism}."

@@ -39,6 +39,7 @@ from sklearn_dptda.utils._people import (
     check_one_label,
     refuse_split_people,
     split_people,
+    warn_of_ids,
 )
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
@@ -240,6 +241,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         are_given = ids is not None
         self._check_people(are_given or self.groups is not None)
         if self.groups is None and not are_given:
+            warn_of_ids(X)
             table, columns = self._check_table(X)
             return replace(Rows.of_array(_beside(table, labels), columns), unit=self._unit())
         X, ids = split_people(X, self.groups, ids)

@@ -1,5 +1,6 @@
 """Identifiers of people: validation, and errors that quote no identifier."""
 
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -14,6 +15,7 @@ import sklearn.model_selection._validation as folds
 
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._frames import frame_library, without_quotes
 
 _MISSING = "groups must have a number or a string for each {}; some are missing."
@@ -88,6 +90,31 @@ def _kind(kind: type) -> str:
 def column_names(X: Any) -> list[Any]:
     """Names of the columns of a data frame; an empty list for other tables."""
     return [] if frame_library(X) is None else list(X.columns)
+
+
+# Names of columns of identifiers: patient_id, ID, subjectId, person, customer number.
+_NAME_OF_IDS = re.compile(
+    r"(?i:(.*[ _.-])?(id|uuid|guid))|.*[a-z](ID|Id)"
+    r"|(?i:(patient|person|subject|participant|user|customer)([ _.-]?(no|nr|key|number))?)"
+)
+
+
+def remark_on_ids(names: Iterable[Any]) -> str | None:
+    """Return a warning if the name of a column, which is public, is that of an identifier."""
+    found = [n for n in names if isinstance(n, str) and _NAME_OF_IDS.fullmatch(n)]
+    if not found:
+        return None
+    return (
+        f"The column {quoted(found[0])} seems to identify people or rows. Without groups, it "
+        "counts as a coordinate, and only one row of a person is protected. Set groups to its "
+        "name to protect people, or leave the column out."
+    )
+
+
+def warn_of_ids(X: Any) -> None:
+    """Warn if a column of a data frame has the name of an identifier."""
+    if remark := remark_on_ids(column_names(X)):
+        warn_caller(remark)
 
 
 def without_column(X: Any, name: str | None) -> Any:

@@ -105,5 +105,7 @@ def test_a_ring_in_two_units_is_seen_after_scaling(folder, capsys):
         warnings.simplefilter("always")
         assert main(["diagram", "units.npy", *box, "-o", "plain"]) == 0
     assert "sides of very different lengths, 40 and 4" in capsys.readouterr().err
+    assert main(["diagram", "units.npy", *box, "--dry-run"]) == 0
+    assert "sides of very different lengths, 40 and 4" in capsys.readouterr().out
     plain = json.loads(Path("plain/diagram.json").read_text())
     assert sum(plain["beyond_noise"]["H1"]) == 0 < sum(written["beyond_noise"]["H1"])

@@ -296,9 +296,9 @@ def test_one_payment_for_rows_and_labels():
     (spend,) = accountant.spends()
     assert spend.what.endswith("means, weights and a common covariance of the classes")
     text = str(found.privacy_guarantee_)
-    assert "adding or removing one row with its label" in text
+    assert "adding or removing one row together with the label" in text
     replaced = private(adjacency="replace-one", unit="one cloud").fit(X, y).privacy_guarantee_
-    assert "replacing one cloud with its label" in str(replaced)
+    assert "replacing one cloud together with the label" in str(replaced)
 
 
 def test_nothing_of_the_rows_is_kept():
@@ -376,7 +376,9 @@ def test_people(library):
     frame = frames.DataFrame(columns)
     model = private(random_state=0, epsilon=9.0)
     by_column = clone(model).set_params(groups="id").fit(frame, y[chosen])
-    assert "all rows of one person, by 'id', with their labels" in str(by_column.privacy_guarantee_)
+    assert "all rows of one person, by 'id', together with the labels" in str(
+        by_column.privacy_guarantee_
+    )
     # Copies of a row change nothing, because each person has the same weight.
     assert same(by_column, clone(model).fit(X, y, groups=ids))
     assert same(by_column, clone(model).fit(X[chosen], y[chosen], groups=columns["id"]))

@@ -188,7 +188,7 @@ def test_a_cloud_is_a_record(name):
         labelled = make_pipeline(*steps, classifier).fit(X, LABELS)
         of_labels = pipeline_guarantee(labelled)
     assert guarantee.unit == "one cloud" and guarantee.holds and guarantee.epsilon == 1.0
-    assert "for adding or removing one cloud with its label" in str(of_labels)
+    assert "for adding or removing one cloud together with the label" in str(of_labels)
     assert of_labels.holds and "as public" not in of_labels.released
 
 
