@@ -1,6 +1,7 @@
 """Jobs of peers in separate environments. This file is run there by its path, not as a module.
 
-``python _foreign.py kmeans|classify|embedding data.npz parameters.json`` prints results as JSON.
+``python _foreign.py JOB data.npz parameters.json`` prints the results of a job as JSON. The jobs
+are ``kmeans``, ``classify``, ``embedding``, ``kmeans_times`` and ``lsh_times``.
 """
 
 import json
@@ -8,6 +9,9 @@ import sys
 import time
 
 import numpy as np
+
+# Rows of a first fit that is not timed, because it loads modules and fills caches.
+WARM_UP = 1000
 
 
 def kmeans(data, parameters):
@@ -65,9 +69,46 @@ def embedding(data, parameters):
     return {"seconds": seconds, "gram": (Z[:50] @ Z[:50].T).tolist()}
 
 
+def kmeans_times(data, parameters):
+    """Seconds of one fit of diffprivlib's private k-means, on the clock and of the CPU."""
+    from diffprivlib.models import KMeans
+
+    bounds = data["low"], data["high"]
+    return _times(
+        lambda X: KMeans(
+            parameters["n_clusters"], epsilon=parameters["epsilon"], bounds=bounds
+        ).fit(X),
+        data["X"],
+    )
+
+
+def lsh_times(data, parameters):
+    """Seconds of one fit of Google's private k-means, on the clock and of the CPU."""
+    from clustering import clustering_algorithm, clustering_params
+
+    # Only the centers are kept, as in _foreign_clusters.py: the original result labels rows one by
+    # one in Python.
+    clustering_algorithm.ClusteringResult = lambda data, centers: centers
+    privacy = clustering_params.DifferentialPrivacyParam(parameters["epsilon"], parameters["delta"])
+    return _times(
+        lambda X: clustering_algorithm.private_lsh_clustering(
+            parameters["n_clusters"], clustering_params.Data(X, parameters["radius"]), privacy
+        ),
+        data["X"],
+    )
+
+
+def _times(fit, X):
+    fit(X[:WARM_UP])
+    start, cpu = time.perf_counter(), time.process_time()
+    fit(X)
+    return {"times": (time.perf_counter() - start, time.process_time() - cpu)}
+
+
 if __name__ == "__main__":
     job, path, parameters = sys.argv[1:]
     with np.load(path) as data:
-        jobs = {"kmeans": kmeans, "classify": classify, "embedding": embedding}
-        result = jobs[job](data, json.loads(parameters))
+        jobs = (kmeans, classify, embedding, kmeans_times, lsh_times)
+        named = {function.__name__: function for function in jobs}
+        result = named[job](data, json.loads(parameters))
     print(json.dumps(result))
