@@ -59,7 +59,7 @@ def tables(quick):
     repeats = 1 if quick else 5
     rows = [row for case in (QUICK_KMEANS if quick else KMEANS) for row in _kmeans(*case, repeats)]
     yield Table(
-        "Times of fits against the nearest kin",
+        "Times of fits against comparable estimators",
         ("data", "ours", "peer", "ours, s", "peer, s", "ratio"),
         [*rows, *_mixtures(quick, repeats), *_here(quick, repeats)],
         "Medians (range) of fits by turns, and the minimum of the CPU; ratios are those of minima. "
