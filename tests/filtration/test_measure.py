@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 from gudhi.point_cloud.dtm import DistanceToMeasure
 
-from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, distance_to_measure
+from sklearn_dptda import (
+    CubicalPersistence,
+    DTMFiltration,
+    KernelDistanceFiltration,
+    distance_to_measure,
+)
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import LatticeHistogram
 
@@ -45,6 +50,29 @@ def test_filtration_is_the_capped_measure(d, p, rng):
     expected = distance_to_measure(X, grid_nodes(item.axes), 0.2, p)
     upper = np.sqrt(d) / 2
     np.testing.assert_allclose(item.values.ravel(), np.minimum(expected, upper), atol=3e-6)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("p", [1, 2, 3.5])
+def test_finite_classes_die_by_half_the_diameter(d, p, rng):
+    side = rng.uniform(0.5, 2, d)
+    length = np.linalg.norm(side)
+    # Points in opposite corners, and anywhere: the classes that live longest.
+    corners = rng.integers(0, 2, (12, d)) * side
+    for X in (corners, rng.random((40, d)) * side, np.r_[np.zeros((6, d)), np.tile(side, (6, 1))]):
+        # The sublevel sets from half the diameter on are star-shaped about the centre.
+        ends = rng.random((300, d)) * side
+        inner = side / 2 + rng.random((300, 1)) * (ends - side / 2)
+        at_ends, at_inner = (distance_to_measure(X, x, 0.3, p) for x in (ends, inner))
+        assert (at_inner <= np.maximum(at_ends, length / 2) * (1 + 1e-12)).all()
+        filtration = DTMFiltration(0.3, p, (np.zeros(d), side), resolution=9, max_distance=np.inf)
+        (function,) = filtration.fit_transform([X])
+        assert function.upper == pytest.approx(length / 2)
+    # With points in two opposite corners, the component of the second one dies there, except for
+    # a step of the grid.
+    births, deaths = CubicalPersistence(0).fit_transform([function])[0].T
+    assert births == pytest.approx([0.0, 0.0])
+    assert deaths == pytest.approx([length / 2 - length / 16] * 2, abs=length / 15.9)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
