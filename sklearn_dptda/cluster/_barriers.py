@@ -67,11 +67,12 @@ def _tops(
     density: MixtureDensity, pairs: IntArray, n_zooms: int = _N_ZOOMS
 ) -> tuple[FloatArray, FloatArray]:
     """Height and place of the highest point of each ridgeline, found by zooming in."""
+    ridgelines = _Ridgelines(density, pairs)
     rows = np.arange(len(pairs))
     low, high = np.zeros(len(pairs)), np.ones(len(pairs))
     for _ in range(1 + n_zooms):
         times = np.linspace(low, high, _N_RIDGE_POINTS, axis=1)
-        points = _ridgelines(density, pairs, times)
+        points = ridgelines.points(times)
         heights = density.height(points.reshape(-1, density.n_features)).reshape(times.shape)
         top = heights.argmax(axis=1)
         low = times[rows, np.maximum(top - 1, 0)]
@@ -79,17 +80,32 @@ def _tops(
     return heights[rows, top], points[rows, top]
 
 
-def _ridgelines(density: MixtureDensity, pairs: IntArray, times: FloatArray) -> FloatArray:
-    """Points of ridgelines, from the centre of one component at time 0 to the other's at 1."""
-    first, second = density.precisions[pairs[:, 0]], density.precisions[pairs[:, 1]]
-    # Even steps of the weights would crowd near the narrower component.
-    _, logs = np.linalg.slogdet(density.precisions)
-    scales = np.exp((logs - logs.max()) / density.n_features)
-    wide, narrow = times * scales[pairs[:, :1]], (1 - times) * scales[pairs[:, 1:]]
-    t = (wide / (wide + narrow))[..., None]
-    matrices = (1 - t)[..., None] * first[:, None] + t[..., None] * second[:, None]
-    right = (1 - t) * density.pulls[pairs[:, 0]][:, None] + t * density.pulls[pairs[:, 1]][:, None]
-    return np.linalg.solve(matrices, right[..., None])[..., 0]
+class _Ridgelines:
+    """Ridgelines between pairs of components.
+
+    A point of a ridgeline solves a linear system with a weighted mean of the two precisions. In a
+    basis in which both precisions are diagonal, this is one division for each coordinate.
+    """
+
+    def __init__(self, density: MixtureDensity, pairs: IntArray) -> None:
+        # Even steps of the weights would crowd near the narrower component.
+        _, logs = np.linalg.slogdet(density.precisions)
+        self._scales = np.exp((logs - logs.max()) / density.n_features)[pairs].T[..., None]
+        first, second = density.precisions[pairs].swapaxes(0, 1)
+        # With L L^T the second precision, and U the eigenvectors of L^-1 (first) L^-T, the basis
+        # L^-T U makes the first precision diagonal and the second one the identity.
+        inverse = np.linalg.inv(np.linalg.cholesky(second))
+        self._values, vectors = np.linalg.eigh(inverse @ first @ inverse.swapaxes(1, 2))
+        self._basis = inverse.swapaxes(1, 2) @ vectors
+        self._pulls = density.pulls[pairs].swapaxes(0, 1)[..., None, :] @ self._basis
+
+    def points(self, times: FloatArray) -> FloatArray:
+        """Points from the centre of one component at time 0 to the other's at 1."""
+        wide, narrow = times * self._scales[0], (1 - times) * self._scales[1]
+        t = (wide / (wide + narrow))[..., None]
+        pulls = (1 - t) * self._pulls[0] + t * self._pulls[1]
+        pulls /= (1 - t) * self._values[:, None] + t
+        return pulls @ self._basis.swapaxes(1, 2)
 
 
 def spanning_tree(weights: FloatArray) -> list[Edge]:
@@ -209,8 +225,9 @@ class BarrierGraph:
         # Each mode is its own first neighbour.
         ranks = self.heights.argsort(axis=1, kind="stable").argsort(axis=1)
         near = np.minimum(ranks, ranks.T) <= (len(modes) if n_neighbours is None else n_neighbours)
-        for i, j in np.argwhere(np.triu(near, 1)):
-            self.add_saddle(_top_of_string(self.density, modes[i], modes[j]))
+        first, last = np.argwhere(np.triu(near, 1)).T
+        for top in _tops_of_strings(self.density, modes[first], modes[last]):
+            self.add_saddle(top)
 
     def refine(self) -> None:
         """Replace the tops of ridgelines in the tree by the saddles below them."""
@@ -243,7 +260,9 @@ class BarrierGraph:
 
         Returns whether all saddles were found.
         """
-        path = _ridgelines(self.density, pair[None], np.linspace(0, 1, _N_RIDGE_POINTS)[None])[0]
+        path = _Ridgelines(self.density, pair[None]).points(
+            np.linspace(0, 1, _N_RIDGE_POINTS)[None]
+        )[0]
         labels = self._modes_of(path)
         close = _CLOSE * float(np.linalg.norm(path[-1] - path[0]))
         slides = count(1)
@@ -336,14 +355,25 @@ def _find_saddle(
     return point, vectors[:, 0] / np.sqrt(-values[0])
 
 
-def _top_of_string(density: MixtureDensity, first: FloatArray, last: FloatArray) -> FloatArray:
-    """Highest image of a string between two points that has slid towards the lowest path."""
-    images = np.linspace(first, last, _N_IMAGES)
-    for _ in range(_N_ROUNDS):
-        images[1:-1] += _STRING_STEP * (density.mean_shift(images[1:-1]) - images[1:-1])
-        # Space the images evenly again.
-        lengths = np.linalg.norm(np.diff(images, axis=0), axis=1)
-        times = np.concatenate([[0.0], np.cumsum(lengths)])
-        even = np.linspace(0.0, times[-1], len(images))
-        images = np.column_stack([np.interp(even, times, column) for column in images.T])
-    return images[1:-1][np.argmax(density.height(images[1:-1]))]
+def _tops_of_strings(
+    density: MixtureDensity, first: FloatArray, last: FloatArray
+) -> Iterator[FloatArray]:
+    """Highest image of the string between each two points that slides towards the lowest path."""
+    size = _BATCH_POINTS // _N_IMAGES
+    for start in range(0, len(first), size):
+        part = slice(start, start + size)
+        images = np.linspace(first[part], last[part], _N_IMAGES, axis=1)
+        shape = images[:, 1:-1].shape
+        for _ in range(_N_ROUNDS):
+            moved = density.mean_shift(images[:, 1:-1].reshape(-1, shape[2])).reshape(shape)
+            images[:, 1:-1] += _STRING_STEP * (moved - images[:, 1:-1])
+            images = np.array([_evenly_spaced(string) for string in images])
+        heights = density.height(images[:, 1:-1].reshape(-1, shape[2])).reshape(shape[:2])
+        yield from images[np.arange(len(images)), 1 + heights.argmax(axis=1)]
+
+
+def _evenly_spaced(images: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(np.diff(images, axis=0), axis=1)
+    times = np.concatenate([[0.0], np.cumsum(lengths)])
+    even = np.linspace(0.0, times[-1], len(images))
+    return np.column_stack([np.interp(even, times, column) for column in images.T])

@@ -180,8 +180,9 @@ class MixtureDensity:
         M. Carreira-Perpinan, "Gaussian mean-shift is an EM algorithm", 2007.
         """
         shares = self.responsibilities(X)
-        matrices = np.einsum("nk,kij->nij", shares, self.precisions)
-        return np.linalg.solve(matrices, (shares @ self.pulls)[..., None])[..., 0]
+        matrices = np.tensordot(shares, self.precisions, 1)
+        ends = np.linalg.solve(matrices, (shares @ self.pulls)[..., None])[..., 0]
+        return ends.astype(np.float64, copy=False)
 
     def slopes_and_curvatures(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradients and Hessians of the height at each row."""
@@ -189,7 +190,7 @@ class MixtureDensity:
         pulls = np.einsum("kij,nkj->nki", self.precisions, X[:, None] - self.means)
         slopes = np.einsum("nk,nki->ni", shares, pulls)
         curvatures = (
-            np.einsum("nk,kij->nij", shares, self.precisions)
+            np.tensordot(shares, self.precisions, 1)
             - np.swapaxes(shares[..., None] * pulls, 1, 2) @ pulls
             + slopes[:, :, None] * slopes[:, None]
         )
@@ -201,7 +202,7 @@ class MixtureDensity:
         pulls = np.einsum("kij,kj->ki", self.precisions, x - self.means)
         slope = shares @ pulls
         curvature = (
-            np.einsum("k,kij->ij", shares, self.precisions)
+            np.tensordot(shares, self.precisions, 1)
             - (shares[:, None] * pulls).T @ pulls
             + np.outer(slope, slope)
         )
