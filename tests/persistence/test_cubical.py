@@ -4,6 +4,7 @@ import pytest
 
 from sklearn_dptda import CubicalPersistence, DTMFiltration
 from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.persistence import _cubical
 
 
 def reference(values, q):
@@ -22,6 +23,24 @@ def test_duality_gives_the_diagrams_of_vertices(shape, ties, rng):
     (found,) = CubicalPersistence((0, 1, 2)).fit_transform([values])
     for q in range(3):
         np.testing.assert_array_equal(found[q], reference(values, q))
+
+
+@pytest.mark.parametrize(
+    "shape", [(2, 2, 2), (1, 4, 5), (4, 1, 6), (5, 1, 1), (3, 130, 3), (9, 9, 9)]
+)
+def test_volumes_have_equal_diagrams_with_and_without_the_optional_library(shape, rng, monkeypatch):
+    pytest.importorskip("cripser")
+    volumes = [rng.random(shape), rng.integers(0, 3, shape), -rng.integers(0, 50, shape) / 7]
+    volumes += [1 + 1e-12 * rng.integers(0, 2, shape), np.zeros(shape)]
+    for values in map(np.asarray, volumes):
+        for upper in (None, float(np.quantile(values, 0.7))):
+            estimator = CubicalPersistence((0, 1, 2, 3), upper=upper)
+            (fast,) = estimator.fit_transform([values])
+            with monkeypatch.context() as patch:
+                patch.setattr(_cubical, "_ripser", lambda: None)
+                (slow,) = estimator.fit_transform([values])
+            for q in range(4):
+                np.testing.assert_array_equal(fast[q], slow[q])
 
 
 def test_essential_class_is_capped_at_upper():
