@@ -354,6 +354,15 @@ def test_boxes_of_unequal_sides(cloud):
         assert longest(ring * stretch, 1.5 * stretch) < 0.02
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_text_are_named(library, cloud):
+    frames = pytest.importorskip(library)
+    table = frames.DataFrame({"x": cloud[:, 0], "sex": ["f", "m"] * (len(cloud) // 2)})
+    with pytest.raises(ValueError, match="not numeric: 'sex'") as refused:
+        DPMoG(2, 1.0, bounds=(-3, 4)).fit(table)
+    assert "'f'" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("name", "is_seen"),
     [
@@ -377,6 +386,9 @@ def test_forgotten_ids_are_said(name, is_seen, cloud, tmp_path, monkeypatch, cap
     assert seen(lambda: DTMFiltration(bounds=(-3, 400), resolution=5).fit([frame])) == is_seen
     assert not seen(lambda: clone(model).set_params(groups=name).fit(frame))
     assert not seen(lambda: model.fit(cloud))
+    if is_seen:
+        with pytest.raises(ValueError, match="which would count as a coordinate"):
+            model.fit(frame, groups=frame[name])
     monkeypatch.chdir(tmp_path)
     frame.to_csv("points.csv", index=False)
     box = ["--bounds", "-3", "400", "--resolution", "5", "--epsilon", "1"]

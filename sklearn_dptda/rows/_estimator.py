@@ -37,6 +37,7 @@ from sklearn_dptda.utils._frames import Columns, parts_elsewhere
 from sklearn_dptda.utils._people import (
     check_number_of_people,
     check_one_label,
+    refuse_ids_as_feature,
     refuse_split_people,
     split_people,
     warn_of_ids,
@@ -244,7 +245,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             warn_of_ids(X)
             table, columns = self._check_table(X)
             return replace(Rows.of_array(_beside(table, labels), columns), unit=self._unit())
-        X, ids = split_people(X, self.groups, ids)
+        given = ids
+        X, ids = split_people(X, self.groups, given)
+        refuse_ids_as_feature(X, given)
+        warn_of_ids(X)
         check_number_of_people(len(set(ids)))
         if labels is not None:
             _check_as_many(labels, len(ids))

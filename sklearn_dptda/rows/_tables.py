@@ -17,10 +17,13 @@ from sklearn.utils.validation import validate_data
 from sklearn_dptda._typing import Chunks, FloatArray
 from sklearn_dptda.rows._rows import BATCH, CHANGED, Batch, Rows, Tally, checksum, slices, weighted
 from sklearn_dptda.utils._frames import (
+    HOLDS_TEXT,
     NOT_FINITE,
     Columns,
     parts_elsewhere,
     refuse_lossy,
+    refused_text,
+    text_columns,
     without_quotes,
 )
 from sklearn_dptda.utils._people import (
@@ -74,9 +77,13 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatA
     # The estimator may contain the mixture that has the parameter.
     owner = estimator if hasattr(estimator, "groups") else getattr(estimator, "estimator_", None)
     X = without_column(X, getattr(owner, "groups", None))
-    with without_quotes():
-        refuse_lossy(X, complex_too=False)
-        rows: FloatArray = validate_data(estimator, X, dtype=np.float64, **options)
+    try:
+        with without_quotes():
+            refuse_lossy(X, complex_too=False)
+            rows: FloatArray = validate_data(estimator, X, dtype=np.float64, **options)
+    except ValueError as error:
+        names = text_columns(X) if HOLDS_TEXT in str(error) else []
+        raise (refused_text(names) if names else error) from None
     if not np.isfinite(rows.data if issparse(rows) else rows).all():
         raise ValueError(f"X contains {NOT_FINITE}")
     return rows

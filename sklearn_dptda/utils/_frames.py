@@ -22,6 +22,10 @@ HOLDS_DATES = (
     "holds dates or times. Convert them to numbers first, such as days since a public day "
     "(user guide, 'Your table')."
 )
+HOLDS_TEXT = (
+    "contains strings that are not numbers. Leave such columns out, or code them by public lists "
+    "of values (user guide, 'Your table')."
+)
 NOT_FINITE = (
     "NaN or infinity. Fill missing values with public constants, because an imputer learns exact "
     "statistics of the records (user guide, 'Your table')."
@@ -30,11 +34,11 @@ NOT_FINITE = (
 _QUOTING = (
     (r"(?s)\narray=.*\.\n(?=Reshape)", " "),
     (r"(?s)(Complex data not supported).*", r"\1"),
-    (r"(?s)could not convert string .*", "X contains strings that are not numbers."),
+    (r"(?s)could not convert string .*", f"X {HOLDS_TEXT}"),
     # These messages recommend imputers, which are not private.
     (r"(?s)(Input )?X contains (NaN|infinity).*", f"X contains {NOT_FINITE}"),
     (r"(?s)float\(\) argument must be .* not 'NAType'", f"X contains {NOT_FINITE}"),
-    (r"(?s)invalid literal for .*", "X contains strings that are not numbers."),
+    (r"(?s)invalid literal for .*", f"X {HOLDS_TEXT}"),
 )
 # Code whose messages are known: this package, and the packages that read arrays for it.
 _KNOWN = (*code_of(np, scipy, sklearn), contextlib.__file__)
@@ -92,6 +96,20 @@ _SUMS_ALONE = (
     "gives sums over its parts alone, by map_reduce. Private estimators of rows accept it in fit, "
     "but rows in memory are needed here."
 )
+
+
+def text_columns(X: Any) -> list[Any]:
+    """Names of the columns of a data frame whose types are not numeric."""
+    if frame_library(X) is None:
+        return []
+    kinds = zip(X.columns, map(kind_of, X.dtypes), strict=True)
+    return [name for name, kind in kinds if kind not in "buif"]
+
+
+def refused_text(names: list[Any]) -> ValueError:
+    """Return the error for columns of text."""
+    shown = ", ".join(map(repr, names[:5])) + ", ..." * (len(names) > 5)
+    return ValueError(f"X {HOLDS_TEXT} These columns are not numeric: {shown}.")
 
 
 def kind_of(dtype: Any) -> str:

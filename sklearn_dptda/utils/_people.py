@@ -94,7 +94,7 @@ def column_names(X: Any) -> list[Any]:
 
 # Names of columns of identifiers: patient_id, ID, subjectId, person, customer number.
 _NAME_OF_IDS = re.compile(
-    r"(?i:(.*[ _.-])?(id|uuid|guid))|.*[a-z](ID|Id)"
+    r"(?i:(.*[ _.-])?(id|uid|pid|uuid|guid|mrn|ssn))|.*[a-z](ID|Id)"
     r"|(?i:(patient|person|subject|participant|user|customer)([ _.-]?(no|nr|key|number))?)"
 )
 
@@ -105,9 +105,8 @@ def remark_on_ids(names: Iterable[Any]) -> str | None:
     if not found:
         return None
     return (
-        f"The column {quoted(found[0])} seems to identify people or rows. Without groups, it "
-        "counts as a coordinate, and only one row of a person is protected. Set groups to its "
-        "name to protect people, or leave the column out."
+        f"The column {quoted(found[0])} seems to identify people or rows, and counts as a "
+        "coordinate. Leave it out, or set groups to its name, which protects all rows of a person."
     )
 
 
@@ -115,6 +114,16 @@ def warn_of_ids(X: Any) -> None:
     """Warn if a column of a data frame has the name of an identifier."""
     if remark := remark_on_ids(column_names(X)):
         warn_caller(remark)
+
+
+def refuse_ids_as_feature(X: Any, ids: Any) -> None:
+    """Refuse a column of X that has the name of the ids, because it would count as a feature."""
+    name = getattr(ids, "name", None)
+    if name is not None and name in column_names(X):
+        raise ValueError(
+            f"X has a column {quoted(name)}, as groups is called, which would count as a "
+            "coordinate. Leave it out of X, or set the parameter groups to its name."
+        )
 
 
 def without_column(X: Any, name: str | None) -> Any:
