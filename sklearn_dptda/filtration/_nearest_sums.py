@@ -298,7 +298,8 @@ def _sure_and_rings(
     points: FloatArray, tree: KDTree | None, power: FixedPointPower, tiles: _Tiles, memory: float
 ) -> Iterator[tuple[tuple[slice, ...], FloatArray, FloatArray]]:
     """Yield each tile with the points nearest to all its nodes, and those that may be for some."""
-    for block in _blocks(len(tiles.parts), 2 * len(points) if tree is None else power.k, memory):
+    # All points may be near a tile.
+    for block in _blocks(len(tiles.parts), 2 * len(points), memory):
         centres, radii = tiles.centres[block], tiles.radii[block]
         if tree is None:
             distances = np.sqrt(_squared_distances(centres, points))
