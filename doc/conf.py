@@ -109,6 +109,7 @@ sphinx_gallery_conf = {
     # Its table is drawn by scripts of other hosts.
     "write_computation_times": False,
     "show_memory": False,
+    "parallel": 2,
     "abort_on_example_error": True,
 }
 
