@@ -46,6 +46,12 @@ def finite_or_none(value):
     return value if math.isfinite(value) else None
 
 
+def finite_or_nulls(values):
+    """Return an array as nested lists, in which None stands for infinity and NaN."""
+    values = np.asarray(values, dtype=float)
+    return np.where(np.isfinite(values), values.astype(object), None).tolist()
+
+
 def _plain(value):
     """Convert a NumPy number or array to numbers or lists of Python."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -18,7 +18,7 @@ except ImportError:  # Windows
 
 from sklearn_dptda._cli._command import output_folder, table_options
 from sklearn_dptda._cli._output import slow, write_csv, write_json
-from sklearn_dptda._cli._read_points import read_points
+from sklearn_dptda._cli._read_points import read_labelled_points
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.plotting import release_report
 from sklearn_dptda.privacy import (
@@ -121,7 +121,8 @@ class PaidRelease:
 
     def prepare(self) -> Any:
         """Read and check the records."""
-        return read_points(self.args.points, **table_options(self.args))
+        points, self.labels = read_labelled_points(self.args.points, **table_options(self.args))
+        return points
 
     def remarks(self) -> Iterable[str]:
         """Return warnings that follow from the arguments alone, for a dry run."""

@@ -6,6 +6,7 @@ import tokenize
 import zipfile
 import zlib
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,8 +36,32 @@ MAX_INFLATED_BYTES, _MAX_INFLATION = 1 << 30, 100
 _MAX_NAMED_COLUMNS = 5
 
 
+class ColumnLabel(NamedTuple):
+    """The public names of a column: its number from 0, and its name if that is public.
+
+    A name is public if the header was stated by the user, or if the user typed the name. The name
+    in a guessed header may be a record, so it is not shown (``is_guessed``).
+    """
+
+    place: int
+    name: str | None = None
+    is_guessed: bool = False
+
+    def __str__(self):
+        return f"column {self.place}" + ("" if self.name is None else f" ({self.name!r})")
+
+    def short(self):
+        """Return the name, or the number in the file if the name is not public."""
+        return str(self.place) if self.name is None else self.name
+
+
 def read_points(path, **options):
     """Read an (n, d) array of numbers, with the options of :func:`read_table`."""
+    return read_labelled_points(path, **options)[0]
+
+
+def read_labelled_points(path, **options):
+    """Read an (n, d) array of numbers, and the labels of its columns."""
     names, table, labels = read_table(path, **options)
     points = as_numbers(path, table, labels)
     if remark_on_ids(names or ()):
@@ -46,7 +71,7 @@ def read_points(path, **options):
             "person can have several, use groups in Python.",
             file=sys.stderr,
         )
-    return points
+    return points, labels
 
 
 def read_table(
@@ -59,7 +84,7 @@ def read_table(
     drop_incomplete=False,
     max_columns=MAX_COLUMNS,
 ):
-    """Read the names of the columns (or None), the cells, and labels of columns for errors.
+    """Read the names of the columns (or None), the cells, and the public labels of columns.
 
     The file is CSV, TSV, TXT, NPY, NPZ or Parquet. ``key`` selects one of several arrays of an NPZ
     file, and ``columns`` selects columns, both by name or by number from 0. With ``header=None``,
@@ -85,11 +110,18 @@ def read_table(
             "rows and columns, is needed."
         )
     named = names is not None and (header or readers.get(suffix) is _parquet)
-    labels = [f"column {j}{f' ({names[j]!r})' if named else ''}" for j in range(table.shape[1])]
+    labels = [
+        ColumnLabel(j, names[j] if named else None, is_guessed=names is not None and not named)
+        for j in range(table.shape[1])
+    ]
     if columns is not None:
         places = [column_place("--columns", c, names, table.shape[1]) for c in columns]
+        labels = [
+            ColumnLabel(place, typed) if typed in (names or ()) else labels[place]
+            for place, typed in zip(places, columns, strict=True)
+        ]
         names = None if names is None else [names[place] for place in places]
-        table, labels = table[:, places], [labels[place] for place in places]
+        table = table[:, places]
     elif names is not None and not names[0]:
         raise ValueError(
             f"the first column of {path} has no name and seems to number the rows: choose "

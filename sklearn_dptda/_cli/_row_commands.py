@@ -16,6 +16,7 @@ from sklearn_dptda._cli._command import (
     parse_bounds,
     table_options,
 )
+from sklearn_dptda._cli._output import finite_or_nulls
 from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, run_paid
 from sklearn_dptda._cli._read_points import as_numbers, read_table
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree
@@ -26,6 +27,8 @@ KINDS = {"morse": DPMoGMorse, "mixture": DPMoG, "kmeans": DPLloyd, "tree": DPTre
 # Private bounds are refused if there are more columns than the first number and if the bounds need
 # more rows than the second.
 _MAX_COLUMNS_UNCHECKED, _MAX_ROWS_NEEDED = 32, 5000
+# Largest number of columns whose noise is printed one by one.
+_MAX_COLUMNS_PRINTED = 5
 
 
 class ClusterRelease(PaidRelease):
@@ -68,10 +71,46 @@ class ClusterRelease(PaidRelease):
         means = private.means_ if hasattr(private, "means_") else private.cluster_centers_
         return getattr(private, "component_labels_", np.arange(len(means))), means
 
+    def _noise_of_means(self):
+        private = self.private
+        kept = getattr(private, "means_noise_", None)
+        return private.cluster_centers_noise_ if kept is None else kept
+
+    def _merged(self):
+        """Return weight and centre of each cluster, if clusters can have several components."""
+        private = self.private
+        if not hasattr(private, "component_labels_"):
+            return {}
+        labels, means = self._components()
+        belongs = np.unique(labels)[:, None] == labels
+        weights = np.where(belongs, private.weights_, 0.0)
+        totals = weights.sum(axis=1, keepdims=True)
+        # Without weight, each component of a cluster counts the same.
+        shares = np.where(totals > 0, weights, belongs)
+        centres = shares / shares.sum(axis=1, keepdims=True) @ means
+        return {"cluster_weights": totals[:, 0], "cluster_means": centres}
+
+    def _noise(self):
+        """Return one line about the privacy noise, from private output and public scales."""
+        private, noise = self.private, self._noise_of_means().max(axis=0)
+        if len(noise) <= _MAX_COLUMNS_PRINTED:
+            names = (label.short() for label in self.labels)
+            means = ", ".join(f"{sd:.2g} ({name})" for sd, name in zip(noise, names, strict=True))
+        else:
+            low, high = private.bounds_
+            means = f"{(noise / (high - low)).max():.2g} times the width of the bounds"
+        doubtful = int(private.within_noise_.sum())
+        may = f"; {doubtful} of {len(private.weights_)} components may be noise" * bool(doubtful)
+        return (
+            "standard deviation of the privacy noise: at most "
+            f"{private.weights_noise_.max():.2g} in the weights, and in the means {means}{may}"
+        )
+
     def describe(self, private):
         labels, _ = self._components()
         weights = [private.weights_[labels == label].sum() for label in np.unique(labels)]
         yield f"{len(weights)} cluster(s) of weight {', '.join(f'{w:.3g}' for w in weights)}"
+        yield self._noise()
         yield f"share of rows outside the bounds: {private.clipped_share_:.2g}"
 
     def content(self, private):
@@ -83,9 +122,14 @@ class ClusterRelease(PaidRelease):
         }
         return {
             "kind": self.args.kind,
+            "columns": [label.short() for label in self.labels],
             "weights": private.weights_,
             "means": means,
             "clusters": labels,
+            **self._merged(),
+            "weights_noise": finite_or_nulls(private.weights_noise_),
+            "means_noise": finite_or_nulls(self._noise_of_means()),
+            "within_noise": private.within_noise_,
             **shapes,
             "bounds": list(private.bounds_),
             "clipped_share": private.clipped_share_,
@@ -93,7 +137,8 @@ class ClusterRelease(PaidRelease):
 
     def table(self, private):
         labels, means = self._components()
-        header = ["component", "cluster", "weight", *(f"mean_{j}" for j in range(means.shape[1]))]
+        columns = (f"mean_{label.short()}" for label in self.labels)
+        header = ["component", "cluster", "weight", *columns]
         return header, zip(range(len(means)), labels, private.weights_, *means.T, strict=True)
 
 
@@ -133,9 +178,13 @@ bounds:
 
 {PAYING_HELP}
 what is written:
-  OUT/clusters.json  weights, means, covariances (if the kind has them), bounds, the share
-                     of rows outside the bounds, and the guarantee
-  OUT/clusters.csv   one line for each component: its cluster, weight and mean
+  OUT/clusters.json  the names of the columns, weights, means, covariances (if the kind has
+                     them), the standard deviation of the noise, bounds, the share of rows
+                     outside the bounds, and the guarantee. For --kind morse also the weight
+                     and the mean of each cluster, from its components
+  OUT/clusters.csv   one line for each component: its cluster, weight and mean. With
+                     --header, the columns of the means have the names of your columns,
+                     which must therefore be public
   Labels of the rows are not written, because they are not private. To label a row that you
   have, assign it to the most likely or nearest cluster. Protect the label like the row.
 """,

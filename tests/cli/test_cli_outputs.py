@@ -11,6 +11,7 @@ import pytest
 
 import sklearn_dptda
 from sklearn_dptda.__main__ import main
+from sklearn_dptda._cli._read_points import ColumnLabel
 from sklearn_dptda.privacy import PrivacyAccountant
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
@@ -119,9 +120,9 @@ def test_a_release_that_came_while_rows_were_read_is_not_overwritten(folder, cap
     def meanwhile(*_, **__):
         (folder / "out").mkdir()
         (folder / "out" / "clusters.csv").write_text("paid for")
-        return ROWS
+        return ROWS, [ColumnLabel(0), ColumnLabel(1)]
 
-    monkeypatch.setattr("sklearn_dptda._cli._paid_run.read_points", meanwhile)
+    monkeypatch.setattr("sklearn_dptda._cli._paid_run.read_labelled_points", meanwhile)
     assert main([*CLUSTER, *LEDGER, "-o", "out"]) == 2
     assert "--force overwrites" in capsys.readouterr().err
     assert payments() == 0 and contents(folder / "out") == {"clusters.csv": b"paid for"}

@@ -226,6 +226,44 @@ def test_kinds_of_clusters(kind, folder):
     assert ("covariances" in content) == (kind in ("morse", "mixture"))
 
 
+@pytest.mark.parametrize("kind", ["morse", "mixture", "kmeans", "tree", "cube"])
+def test_clusters_state_their_columns_and_their_noise(kind, folder, capsys):
+    np.savetxt("rows.csv", ROWS, delimiter=",", header="age,mass", comments="")
+    command = ["cluster", "rows.csv", "--header", *PAYING["cluster"][0], "--kind", kind]
+    assert main([*command, "--epsilon", "20", "--seed", "0", "-o", "out"]) == 0
+    line = next(s for s in capsys.readouterr().out.splitlines() if s.startswith("standard"))
+    assert "(age)" in line and "(mass)" in line and "in the weights" in line
+    content = json.loads((folder / "out" / "clusters.json").read_text())
+    header = (folder / "out" / "clusters.csv").read_text().splitlines()[0]
+    assert header == "component,cluster,weight,mean_age,mean_mass"
+    assert content["columns"] == ["age", "mass"]
+    assert np.shape(content["means_noise"]) == np.shape(content["means"])
+    assert len(content["weights_noise"]) == len(content["within_noise"]) == len(content["weights"])
+    assert ("cluster_weights" in content) == (kind == "morse")
+    if kind == "morse":
+        labels, weights = np.array(content["clusters"]), np.array(content["weights"])
+        for label in np.unique(labels):
+            own = labels == label
+            mean = np.average(np.array(content["means"])[own], axis=0, weights=weights[own])
+            np.testing.assert_allclose(content["cluster_means"][label], mean)
+            np.testing.assert_allclose(content["cluster_weights"][label], weights[own].sum())
+
+
+def test_names_in_a_guessed_header_are_not_written(folder, capsys):
+    np.savetxt("rows.csv", np.c_[ROWS, ROWS], delimiter=",", header="Ann,Bob,c,d", comments="")
+    command = ["cluster", "rows.csv", *PAYING["cluster"][0], "--columns", "3", "c", "-o", "out"]
+    assert main(command) == 0
+    header = (folder / "out" / "clusters.csv").read_text().splitlines()[0]
+    # A typed name is public; the name of column 3 may be a record.
+    assert header == "component,cluster,weight,mean_3,mean_c"
+
+
+def test_the_noise_of_many_columns_is_relative_to_the_bounds(folder, capsys):
+    np.save("rows.npy", RNG.uniform(-1, 1, size=(400, 6)))
+    assert call("cluster", "--epsilon", "20") == 0
+    assert "times the width of the bounds" in capsys.readouterr().out
+
+
 def test_missing_bounds_are_found_and_said_to_be_released(folder, capsys):
     options = ["--kind", "mixture", "--seed", "0", "--epsilon", "5", "-o", "out"]
     assert main(["cluster", "rows.npy", *options]) == 0
@@ -299,7 +337,7 @@ def test_graphs_that_cannot_be_read(folder, capsys):
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("_paid_run.read_points", "nothing was spent"),
+        ("_paid_run.read_labelled_points", "nothing was spent"),
         (
             "_row_commands.ClusterRelease.content",
             "epsilon=1, delta=1e-06 was spent. Run the same command with --resume to continue; it "
@@ -348,7 +386,7 @@ def test_a_real_ctrl_c(folder):
         "def wait(*_, **__):\n"
         "    print('reading', flush=True)\n"
         "    time.sleep(60)\n"
-        "_paid_run.read_points = wait\n"
+        "_paid_run.read_labelled_points = wait\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
     root = os.path.dirname(os.path.dirname(sklearn_dptda.__file__))

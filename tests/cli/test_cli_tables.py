@@ -199,9 +199,11 @@ def test_columns_that_cannot_be_used_are_named_and_counted(folder, refused):
     ) in error
     assert "choose --columns among the other 1" in error and "public constant" in error
     assert "P1" not in error and "ok" not in error.replace("patients", "")
-    # A guessed header may be a record.
+    # A guessed header may be a record, but a name that the user typed is public.
+    error = refused("bounds", "patients.csv", "--columns", "1", "2")
+    assert "column 2: 30 of 40 rows have a gap" in error and "mass" not in error
     error = refused("bounds", "patients.csv", "--columns", "age", "mass")
-    assert "column 2: 30 of 40 rows have a gap. " in error and "mass" not in error
+    assert "column 2 ('mass'): 30 of 40 rows have a gap" in error
     error = refused("bounds", "patients.csv", "--columns", "0")
     assert "To continue, fix the file" in error and "other 0" not in error
     error = refused("synthesize", "patients.csv", "--header", "--categories", "id=P1,P2")
