@@ -261,6 +261,13 @@ def _repeatable(beside, accountant, deciding, resumes):
         key = ReleaseKey.open(path)
         with under(key, key.child(digest_of(deciding))):
             yield
+    except _AnotherRelease:
+        # The key stays, because it belongs to the payment of the interrupted run.
+        ends = False
+        raise ValueError(
+            f"the interrupted run in {beside.parent} had other arguments or another file. Nothing "
+            "was charged. Repeat the original command with --resume."
+        ) from None
     except BaseException:
         # A resumed run may end before it finds the payment of the earlier run.
         ends = not resumes and accountant.spent == _NOTHING_SPENT
@@ -268,6 +275,10 @@ def _repeatable(beside, accountant, deciding, resumes):
     finally:
         if ends:
             path.unlink(missing_ok=True)
+
+
+class _AnotherRelease(Exception):
+    """The key of this run has paid for a release with other arguments or of another file."""
 
 
 class WatchedAccountant(PrivacyAccountant):
@@ -284,6 +295,13 @@ class WatchedAccountant(PrivacyAccountant):
         except (PrivacyBudgetExceeded, ValueError):
             self.spent = before
             raise
+        except PrivacyLedgerError:
+            # An unusable ledger raises the error again. Otherwise, the payment under this key is
+            # for another release, so that this one was not charged.
+            if line.get("key") is None or not self._ledger.is_paid(line["key"]):
+                raise
+            self.spent = before
+            raise _AnotherRelease from None
         self.spent = f"{loss} was spent"
 
 
@@ -356,7 +374,8 @@ def _reserved(out, files, force, resumes):
     except FileExistsError:
         raise ValueError(
             f"{beside} exists: another run is making this release. If there is no other run, an "
-            "earlier one was interrupted: continue it with --resume, or delete the folder."
+            "earlier one was interrupted: continue it with --resume, or delete the folder. "
+            "Deleting it forfeits the release if it was paid for."
         ) from None
     lock = _locked(beside)
     try:

@@ -25,7 +25,7 @@ from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._main import COMMANDS, load_command
 from sklearn_dptda._cli._output import slow
-from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from tests._reach import read_graph
 
 RNG = np.random.default_rng(0)
@@ -589,7 +589,10 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
     np.save("rows.npy", ROWS[::-1] / 2)
     np.save("graph.npy", ADJACENCY[::-1, ::-1])
     assert call(name, *LEDGER_OF_ONE, "--resume") == 2
-    assert "Something else was paid" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith(
+        "error: the interrupted run in out had other arguments or another file. Nothing was "
+        "charged. Repeat the original command with --resume.\n"
+    )
     for file, content in kept.items():
         Path(file).write_bytes(content)
     # The run is interrupted again before it has found the payment, and run with another ledger.
@@ -604,6 +607,33 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
     assert len(budget) == 1 and budget.releases()[0].size
     assert call(name, *LEDGER_OF_ONE, "--force", "--resume") == 2
     assert "there is no interrupted run in out that has paid" in capsys.readouterr().err
+
+
+def test_an_interrupted_run_is_not_resumed_with_other_arguments(folder, capsys, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn_dptda._cli._paid_run._write", interrupted)
+        assert call("cluster", *LEDGER_OF_ONE) == 130
+    capsys.readouterr()
+    for other in (["--n-clusters", "3"], ["--epsilon", "0.5"], ["--kind", "tree"]):
+        assert call("cluster", *LEDGER_OF_ONE, *other, "--resume") == 2
+        error = capsys.readouterr().err
+        assert "had other arguments or another file. Nothing was charged." in error
+        assert "may have been spent" not in error and "ReleaseKey" not in error
+    assert call("cluster", *LEDGER_OF_ONE, "--force") == 2
+    PrivacyAccountant(9.0, 1e-3, path="more.db")
+    assert call("cluster", "--ledger", "more.db") == 2
+    assert "forfeits the release if it was paid for" in capsys.readouterr().err
+    assert call("cluster", *LEDGER_OF_ONE, "--resume") == 0
+    assert len(PrivacyAccountant.open("one.db")) == 1
+
+
+def test_a_ledger_that_fails_while_it_is_paid_is_reported(folder, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise PrivacyLedgerError("The disk is broken.")
+
+    monkeypatch.setattr(PrivacyAccountant, "spend", fail)
+    assert call("cluster", *LEDGER_OF_ONE) == 2
+    assert "The disk is broken." in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no locks of files that end with a process")
