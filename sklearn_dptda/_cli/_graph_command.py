@@ -13,7 +13,6 @@ from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, r
 from sklearn_dptda._cli._read_points import (
     check_is_file,
     parsed,
-    read_points,
     read_table,
     zip_members,
 )
@@ -174,8 +173,9 @@ def _matrix(path):
             return csr_array(load_npz(path) if sparse else mmread(path))
     except Exception:
         raise ValueError(f"{path} is not a matrix in a format of SciPy.") from None
-    # The limit on the number of columns is for tables: a matrix has as many columns as nodes.
-    return read_points(path, max_columns=math.inf)
+    # The limit on the number of columns is for tables: a matrix has as many columns as nodes. Cells
+    # that are not numbers are refused later, because the advice for tables does not apply.
+    return read_table(path, max_columns=math.inf)[1]
 
 
 def _edges(path, nodes, directed, columns, header):

@@ -124,8 +124,8 @@ def read_table(
         table = table[:, places]
     elif names is not None and not names[0]:
         raise ValueError(
-            f"the first column of {path} has no name and seems to number the rows: choose "
-            f"--columns among the other {len(names) - 1} columns, by name or number."
+            f"the first column of {path} has no name and seems to number the rows: "
+            f"{_columns_among(len(names) - 1)}, by name or number from 0."
         )
     if table.shape[1] > max_columns:
         raise ValueError(
@@ -153,24 +153,47 @@ def as_numbers(path, table, labels):
     except (TypeError, ValueError):
         points = None
     if points is None or not np.isfinite(points).all():
-        unusable = zip(labels, map(_unusable, table.T), strict=True)
-        bad = [f"{label}: {what}" for label, what in unusable if what]
-        named = "; ".join(bad[:_MAX_NAMED_COLUMNS])
-        beyond = len(bad) - _MAX_NAMED_COLUMNS
-        more = f"; {beyond} more columns" if beyond > 0 else ""
-        good = len(labels) - len(bad)
-        choose = f"choose --columns among the other {good} columns, by name or number from 0, or "
-        raise ValueError(
-            f"{path} is not numeric everywhere, or has gaps (empty cells, NaN, infinity): {named}"
-            f"{more}. To continue, {choose if good else ''}fix the file: write real numbers with "
-            "decimal points and without thousands separators. For gaps, use --fill with public "
-            "constants, or --drop-incomplete."
-        )
+        raise ValueError(_why_unusable(path, table, labels))
     return points
 
 
+def _columns_among(number):
+    """Return advice to use only the other columns of a table, of which there are so many."""
+    if number == 1:
+        return "choose the other column by --columns"
+    return f"choose --columns among the other {number} columns"
+
+
+def _why_unusable(path, table, labels):
+    """Describe the columns that are not numbers, and what to do about them."""
+    counts = zip(labels, map(_unusable, table.T), strict=True)
+    bad = [(label, *unusable) for label, unusable in counts if any(unusable)]
+    named = "; ".join(
+        f"{label}: {_described(texts, gaps, len(table))}"
+        for label, texts, gaps in bad[:_MAX_NAMED_COLUMNS]
+    )
+    if (beyond := len(bad) - _MAX_NAMED_COLUMNS) > 0:
+        named += f"; {beyond} more column{'s' if beyond > 1 else ''}"
+    good, has_gaps = len(labels) - len(bad), any(gaps for _, _, gaps in bad)
+    # Gaps can be filled, so that columns with nothing but gaps can be kept.
+    if any(texts for _, texts, _ in bad):
+        choose = f"{_columns_among(good)}, by name or number from 0, or " if good else ""
+        wrong = "is not numeric everywhere" + ", and has gaps" * has_gaps
+        remedy = (
+            f"To continue, {choose}fix the file: write real numbers with decimal points and "
+            "without thousands separators. "
+        ) + "For gaps, use --fill with public constants, or --drop-incomplete. " * has_gaps
+    else:
+        wrong = "has gaps"
+        remedy = "To continue, use --fill with public constants, or --drop-incomplete. "
+    if any(label.is_guessed for label, _, _ in bad):
+        remedy += "To see the names of columns, pass --header. "
+    kinds = " (empty cells, NaN, infinity)" * has_gaps
+    return f"{path} {wrong}{kinds}: {named}. {remedy.rstrip()}"
+
+
 def _unusable(column):
-    """Describe how many cells of a column are not real numbers, and how many are gaps."""
+    """Count the cells of a column that are not real numbers, and those that are gaps."""
     if column.dtype.kind in "biuf":
         texts, gaps = 0, int((~np.isfinite(column)).sum())
     elif column.dtype.kind in "OUS":
@@ -178,8 +201,12 @@ def _unusable(column):
         texts, gaps = kinds.count("text"), kinds.count("gap")
     else:
         texts, gaps = len(column), 0
+    return texts, gaps
+
+
+def _described(texts, gaps, n_rows):
     parts = ((texts, "do not contain a real number"), (gaps, "have a gap"))
-    return " and ".join(f"{n:,} of {len(column):,} rows {what}" for n, what in parts if n)
+    return " and ".join(f"{n:,} of {n_rows:,} rows {what}" for n, what in parts if n)
 
 
 def _kind(cell):

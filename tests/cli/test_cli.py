@@ -36,7 +36,7 @@ def test_read(path):
 def test_a_first_row_with_a_gap_is_a_record(tmp_path):
     path = tmp_path / "gap.csv"
     path.write_text("0.1,NA\n1,2\n3,4\n")
-    with pytest.raises(ValueError, match="not numeric"):
+    with pytest.raises(ValueError, match="has gaps"):
         read_points(path)
     path.write_text("\ufeff1,2\n3,4\n")
     assert len(read_points(path)) == 2

@@ -67,7 +67,7 @@ def test_the_release_of_complete_rows(folder, capsys):
     [
         (["--fill", "z=1"], "there is no column 'z' among the 2 columns"),
         (["--fill", "1", "2"], "one VALUE for all columns"),
-        (["--fill", "x=word"], "not numeric everywhere"),
+        (["--fill", "x=word"], "is not numeric everywhere"),
         ([], "use --fill with public constants"),
         (["--scale", "0"], "--scale takes positive, finite numbers"),
         (["--scale", "1", "2", "3", "--drop-incomplete"], "--scale takes 1 number, or one for"),

@@ -197,13 +197,17 @@ def test_columns_that_cannot_be_used_are_named_and_counted(folder, refused):
         "column 2 ('mass'): 30 of 40 rows have a gap; "
         "column 3 ('note'): 32 of 40 rows do not contain a real number. "
     ) in error
-    assert "choose --columns among the other 1" in error and "public constant" in error
+    assert "choose the other column by --columns" in error and "public constant" in error
     assert "P1" not in error and "ok" not in error.replace("patients", "")
     # A guessed header may be a record, but a name that the user typed is public.
     error = refused("bounds", "patients.csv", "--columns", "1", "2")
     assert "column 2: 30 of 40 rows have a gap" in error and "mass" not in error
+    assert "To see the names of columns, pass --header." in error
     error = refused("bounds", "patients.csv", "--columns", "age", "mass")
-    assert "column 2 ('mass'): 30 of 40 rows have a gap" in error
+    assert "column 2 ('mass'): 30 of 40 rows have a gap" in error and "--header" not in error
+    # A column that only has gaps need not be left out.
+    assert "use --fill" in error and "--drop-incomplete" in error and "choose" not in error
+    assert "not numeric" not in error and "decimal points" not in error
     error = refused("bounds", "patients.csv", "--columns", "0")
     assert "To continue, fix the file" in error and "other 0" not in error
     error = refused("synthesize", "patients.csv", "--header", "--categories", "id=P1,P2")
@@ -219,6 +223,9 @@ def test_many_columns_that_cannot_be_used_are_not_all_named(folder, refused):
     (folder / "t.csv").write_text(",".join("abcdefgh") + "\n" + ",".join("x" * 8) + "\n")
     error = refused("bounds", "t.csv", "--header")
     assert "column 4 ('e'): 1 of 1 rows" in error and "; 3 more columns. " in error
+    assert "gaps" not in error and "--fill" not in error
+    error = refused("bounds", "t.csv", "--header", "--columns", *"abcdef")
+    assert "; 1 more column. " in error
 
 
 def test_rows_of_different_lengths_are_counted(folder, refused):
