@@ -185,25 +185,39 @@ def _edges(path, nodes, directed, columns, header):
             f"{path} has {table.shape[1]} columns: choose the two columns of the ends with "
             "--columns."
         )
+    # A negative number stands for an end that is not a node.
     if isinstance(nodes, list):
-        n_nodes, known = len(nodes), "in the list of --nodes"
+        n_nodes = len(nodes)
         places = {name: place for place, name in enumerate(nodes)}
         pairs = np.array([[places.get(str(cell), -1) for cell in row] for row in table])
     else:
-        n_nodes, known = nodes, f"whole numbers from 0 to {nodes - 1}"
+        n_nodes = nodes
         pairs = _numbered(table, nodes)
-    # A negative number stands for an end that is not a node.
-    if unknown := int((pairs < 0).any(axis=1).sum()):
-        raise ValueError(
-            f"{path} has ends of edges that are not {known}, in {unknown:,} of {len(pairs):,} "
-            "rows. If the first row names the columns, pass --header. If the edges are pairs of "
-            "ids, pass --nodes FILE, where FILE is a public list of the ids of all nodes, one per "
-            "line."
-        )
+    _check_ends(path, pairs, nodes, header)
     adjacency = of_pairs(pairs[:, 0], pairs[:, 1], (n_nodes, n_nodes), not directed)
     # An edge that is listed twice counts once.
     adjacency.data[:] = 1
     return adjacency
+
+
+def _check_ends(path, pairs, nodes, header):
+    """Refuse ends that are not nodes, and edges that join a node with itself."""
+    header = "" if header else " If the first row names the columns, pass --header."
+    unknown = int((pairs < 0).any(axis=1).sum())
+    if unknown and isinstance(nodes, list):
+        raise ValueError(
+            f"Some rows of {path} contain ids that are missing from the list of --nodes. Add them "
+            f"to the public list, or remove the rows.{header}"
+        )
+    if unknown:
+        raise ValueError(
+            f"{path} has ends of edges that are not whole numbers from 0 to {nodes - 1}, in "
+            f"{unknown:,} of {len(pairs):,} rows.{header} If the edges are pairs of ids, pass "
+            "--nodes FILE, where FILE is a public list of the ids of all nodes, one per line."
+        )
+    # The number of these lines depends on the edges, so it is not stated.
+    if (pairs[:, 0] == pairs[:, 1]).any():
+        raise ValueError(f"Some lines of {path} join a node with itself. Remove these lines.")
 
 
 def _numbered(table, n_nodes):

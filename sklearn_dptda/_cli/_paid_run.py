@@ -8,6 +8,7 @@ import tempfile
 from argparse import Namespace
 from collections.abc import Iterable
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,6 +29,7 @@ from sklearn_dptda.privacy import (
     ReleaseKey,
 )
 from sklearn_dptda.privacy._digest import digest_of
+from sklearn_dptda.privacy._guarantee import kind_of_unit
 from sklearn_dptda.privacy._release_key import under
 
 # Free disk space in bytes that a run needs before it pays. The files of most releases are smaller.
@@ -167,12 +169,13 @@ def run_paid(make_release, args):
     files = release.files
     budget = RunBudget(args.ledger, args.budget)
     plan = planned_loss(release.planned, accountant=budget.plan_with)
+    check = partial(_check_plan, plan, budget, hasattr(args, "adjacency"))
     if args.dry_run:
         print(plan, budget.left(budget.plan_with), sep="\n")
         for remark in release.remarks():
             print(f"warning: {remark}")
         try:
-            plan.check()
+            check()
         except (PrivacyBudgetExceeded, ValueError) as error:
             print(f"the run would be refused: {error}")
         return
@@ -180,7 +183,7 @@ def run_paid(make_release, args):
     _check_report(args.report, args.force)
     accountant = None
     if not args.resume:
-        plan.check()
+        check()
     try:
         with slow("reading and computing"):
             data = release.prepare()
@@ -209,6 +212,31 @@ def run_paid(make_release, args):
     print(budget.left(accountant))
     if args.seed is not None:
         print("note: a release with a seed is for study only; it is not private", file=sys.stderr)
+
+
+def _check_plan(plan, budget, has_adjacency):
+    """Raise an error if the ledger does not cover the plan."""
+    counted = next(iter(budget.plan_with.spends()), None)
+    for planned in plan.releases if counted is not None else ():
+        _check_neighbours(budget.path, counted, planned.guarantee, has_adjacency)
+    plan.check()
+
+
+def _check_neighbours(path, counted, own, has_adjacency):
+    """Refuse a loss that a ledger cannot add, in the words of the command line."""
+    if kind_of_unit(counted.unit) != kind_of_unit(own.unit):
+        raise ValueError(
+            f"the ledger {path} counts losses of {counted.unit}, and this command protects "
+            f"{own.unit}, so that the losses cannot be added. Use another ledger for this command."
+        )
+    if counted.adjacency != own.adjacency:
+        remedy = "Use a ledger in which all runs have this adjacency."
+        if has_adjacency:
+            remedy = f"Pass --adjacency {counted.adjacency}."
+        raise ValueError(
+            f"the ledger {path} counts losses under {counted.adjacency} adjacency, and this run "
+            f"has {own.adjacency} adjacency. {remedy}"
+        )
 
 
 def _check_report(name, force):

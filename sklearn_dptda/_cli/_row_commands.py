@@ -24,6 +24,8 @@ from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 
 KINDS = {"morse": DPMoGMorse, "mixture": DPMoG, "kmeans": DPLloyd, "tree": DPTree, "cube": DPCube}
+# Kinds with Gaussian noise, which have no pure guarantee.
+_NEEDS_DELTA = ("morse", "mixture")
 # Private bounds are refused if there are more columns than the first number and if the bounds need
 # more rows than the second.
 _MAX_COLUMNS_UNCHECKED, _MAX_ROWS_NEEDED = 32, 5000
@@ -37,6 +39,11 @@ class ClusterRelease(PaidRelease):
     files = ("clusters.json", "clusters.csv")
 
     def __init__(self, args):
+        if args.delta == 0 and args.kind in _NEEDS_DELTA:
+            raise ValueError(
+                f"--delta must be positive for --kind {args.kind}, because its noise is Gaussian. "
+                "For pure differential privacy, use --kind kmeans, tree or cube with --delta 0."
+            )
         name = "n_components" if args.kind == "mixture" else "n_clusters"
         private = KINDS[args.kind](
             epsilon=args.epsilon,

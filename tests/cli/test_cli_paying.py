@@ -150,7 +150,11 @@ def test_bad_input_costs_nothing(name, folder, capsys):
         ("cluster", ["--bounds", "1", "-1"], "crossed"),
         ("cluster", ["--bounds", "0", "1", "0", "1", "0", "1"], "(2 here)"),
         ("cluster", ["--delta", "2"], "'delta' parameter"),
-        ("cluster", ["--kind", "morse", "--delta", "0"], "delta must be positive"),
+        (
+            "cluster",
+            ["--kind", "morse", "--delta", "0"],
+            "use --kind kmeans, tree or cube with --delta 0",
+        ),
         ("cluster", ["--n-clusters", "0"], "at least 1"),
         ("cluster", ["--adjacency", "none"], "invalid choice"),
         ("synthesize", ["--categories", "x"], "--categories takes NAME=A,B,C"),
@@ -178,9 +182,24 @@ def test_what_is_not_covered_by_one_adjacency_is_refused_before_it_is_paid(folde
     ledger = ("--ledger", "budget.db", "--budget", "9", "1e-3")
     assert call("diagram", *ledger) == 0
     assert call("cluster", *ledger) == 2
-    assert "adjacency='replace-one'" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "the ledger budget.db counts losses under replace-one adjacency" in error
+    assert "Pass --adjacency replace-one." in error and "estimators" not in error
     assert call("cluster", *ledger, "--adjacency", "replace-one") == 0
     assert len(PrivacyAccountant.open("budget.db")) == 2
+
+
+def test_ledgers_of_other_units_are_refused_in_words_of_the_command_line(folder, capsys):
+    PrivacyAccountant(9.0, 1e-3, path="people.db").spend(1.0, unit="one person")
+    PrivacyAccountant(9.0, 1e-3, path="added.db").spend(1.0, adjacency="add-remove")
+    for dry in ([], ["--dry-run"]):
+        call("diagram", "--ledger", "people.db", *dry)
+        assert "Use another ledger for this command." in "".join(capsys.readouterr())
+        call("diagram", "--ledger", "added.db", *dry)
+        said = "".join(capsys.readouterr())
+        assert "Use a ledger in which all runs have this adjacency." in said
+        assert "--adjacency" not in said
+    assert not (folder / "out").exists()
 
 
 def test_gudhi_reads_the_diagrams(folder):
@@ -330,6 +349,9 @@ def test_graphs_that_cannot_be_read(folder, capsys):
         error = capsys.readouterr().err
         assert error.startswith("error: ") and error.count("\n") == 1
         assert "secret" not in error and "77" not in error and "2.5" not in error
+    assert main(["graph", "loop.csv", "--nodes", "30", "-o", "out"]) == 2
+    error = capsys.readouterr().err
+    assert "Some lines of loop.csv join a node with itself. Remove these lines." in error
     assert main(["graph", "loop.csv", "-o", "out"]) == 2
     assert "--nodes must be given" in capsys.readouterr().err
 

@@ -247,10 +247,13 @@ def test_edges_between_ids(folder, refused, capsys):
     ids = ["dan", "ann", "cy", "bob"]
     np.testing.assert_array_equal(read_graph("edges.csv", ids, header=True).toarray(), expected)
     error = refused("graph", "edges.csv", "--nodes", "ids.txt")
-    assert "in 1 of 5 rows. If the first row names the columns, pass --header" in error
+    assert "missing from the list of --nodes" in error
+    assert "If the first row names the columns, pass --header." in error
     assert "from," not in error
     (folder / "few.txt").write_text("ann\nbob\n")
-    assert "in 2 of 4 rows" in refused("graph", "edges.csv", "--nodes", "few.txt", "--header")
+    error = refused("graph", "edges.csv", "--nodes", "few.txt", "--header")
+    assert "Add them to the public list, or remove the rows." in error
+    assert "pass --header" not in error and "--nodes FILE" not in error and "cy" not in error
     error = refused("graph", "edges.csv", "--nodes", "4", "--header")
     assert "not whole numbers from 0 to 3, in 4 of 4 rows" in error and "--nodes FILE" in error
     (folder / "twice.txt").write_text("ann\nbob\nann\n")
