@@ -3,19 +3,25 @@
 import io
 import json
 import math
+import zipfile
+from dataclasses import asdict
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from sklearn_dptda._cli._command import Command
 from sklearn_dptda.plotting._release_report import budget_over_time
-from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from sklearn_dptda.privacy._stored_release import to_bytes
 
 # Largest number of dates below the axis of a picture.
 _MOST_DAYS = 8
 # Stands for "no earlier extract". No name of a file contains this character.
 _ALONE = "\0"
+# The first bytes of an SQLite file.
+_SQLITE = b"SQLite format 3\0"
+# Member of the archive of --release that describes the payment.
+_PAYMENT = "payment.json"
 
 
 def _add_ledger(parser):
@@ -59,7 +65,7 @@ def _print_ledger(args):
             )
         _check_extract(args.ledger, None if args.check == _ALONE else args.check)
         return
-    accountant = PrivacyAccountant.open(args.ledger)
+    accountant = _opened(args.ledger)
     if args.extract:
         text = json.dumps(accountant.extract(), indent=1) + "\n"
         _write_new(Path(args.out or "extract.json"), text.encode())
@@ -80,8 +86,36 @@ def _print_ledger(args):
     total, left = accountant.total(), accountant.remaining()
     print(
         f"spent: epsilon={total.epsilon:g}, delta={total.delta:g} by {accountant.composition} "
-        f"composition\nleft: epsilon={left.epsilon:g}, delta={left.delta:g}"
+        f"composition\nleft: epsilon={left.epsilon:g}, delta={left.delta:g}\n"
+        f"privacy unit and adjacency: {_neighbours(accountant)}"
     )
+
+
+def _opened(path):
+    """Return the accountant of a ledger; an error says if the path is that of an extract."""
+    try:
+        return PrivacyAccountant.open(path)
+    except PrivacyLedgerError:
+        if "://" not in path and _is_extract(Path(path)):
+            raise ValueError(f"{path}: this is an extract: add --check.") from None
+        raise
+
+
+def _is_extract(path):
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and {"payments", "seal"} <= document.keys()
+
+
+def _neighbours(accountant):
+    """Return what the losses of a ledger protect, in words."""
+    spends = accountant.spends()
+    if not len(spends):
+        return "open, because the first payment fixes them"
+    units = dict.fromkeys(spend.unit for spend in spends)
+    return f"{' and '.join(units)}; {spends[0].adjacency}"
 
 
 def _write_release(accountant, releases, number, path):
@@ -92,7 +126,24 @@ def _write_release(accountant, releases, number, path):
         release = accountant.release(keys[0])
     except LookupError as error:
         raise ValueError(f"--release {number}: {error.args[0]}.") from None
-    _write_new(path, to_bytes(release))
+    (spend,) = (spend for spend in accountant.spends() if spend.number == number)
+    payment = asdict(spend)
+    # The digest identifies the records of a resumed run, and says nothing about the release.
+    payment["parameters"].pop("digest", None)
+    _write_new(path, _with_payment(to_bytes(release), payment))
+    print(
+        f"payment {number} by {spend.estimator or 'a program of your own'}: {spend.what}\n"
+        f"guarantee: epsilon={spend.epsilon:g}, delta={spend.delta:g}, {spend.adjacency}, "
+        f"{spend.unit}"
+    )
+
+
+def _with_payment(archive, payment):
+    """Add what the ledger knows about a release to its archive: the arrays do not say it."""
+    buffer = io.BytesIO(archive)
+    with zipfile.ZipFile(buffer, "a") as file:
+        file.writestr(_PAYMENT, json.dumps(payment, indent=1))
+    return buffer.getvalue()
 
 
 def _draw_budget(accountant, path):
@@ -127,6 +178,8 @@ def _write_new(path, content):
 def _check_extract(path, earlier):
     documents = []
     for name in [path, *([earlier] if earlier else [])]:
+        if _is_database(name):
+            raise ValueError(f"{name}: --check reads an extract. Write one with --extract.")
         try:
             text = Path(name).read_text(encoding="utf-8")
             documents.append(json.loads(text, object_pairs_hook=_names_once))
@@ -140,7 +193,37 @@ def _check_extract(path, earlier):
     if found:
         raise ValueError("; ".join(found))
     payments, seal = documents[0]["payments"], documents[0]["seal"]
-    print(f"{len(payments)} payments, no changes found\nseal: {seal}")
+    number = "1 payment" if len(payments) == 1 else f"{len(payments)} payments"
+    print(f"{number}, no changes found\nseal: {seal}\n{_totals(documents[0])}")
+
+
+def _is_database(name):
+    if "://" in name:
+        return True
+    with Path(name).open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
+def _totals(extract):
+    """Return the total loss of a checked extract, its budget, and what it protects, in words."""
+    budget = extract["budget"]
+    limit = float(budget["epsilon"]), float(budget["delta"])
+    # A copy in memory adds the losses by the rule of the ledger.
+    copy = PrivacyAccountant(*limit, composition=budget["composition"])
+    for payment in extract["payments"]:
+        rho = payment["rho"]
+        copy.spend(
+            float(payment["epsilon"]),
+            float(payment["delta"]),
+            rho=None if rho is None else float(rho),
+            adjacency=payment["adjacency"],
+            unit=payment["unit"],
+        )
+    total = copy.total()
+    return (
+        f"spent: epsilon {total.epsilon:g} of {limit[0]:g}, delta {total.delta:g} of {limit[1]:g}\n"
+        f"privacy unit and adjacency: {_neighbours(copy)}"
+    )
 
 
 class _Twice(ValueError):

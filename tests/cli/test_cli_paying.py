@@ -26,6 +26,7 @@ from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._main import COMMANDS, load_command
 from sklearn_dptda._cli._output import slow
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
+from sklearn_dptda.privacy._stored_release import from_bytes
 from tests._reach import read_graph
 
 RNG = np.random.default_rng(0)
@@ -468,12 +469,38 @@ def test_ledgers_are_printed(folder, capsys):
     assert call("bounds", "--ledger", "l.db", "--budget", "3") == 0
     capsys.readouterr()
     assert main(["ledger", "l.db"]) == 0
-    line, total, left = capsys.readouterr().out.splitlines()
+    line, total, left, protected = capsys.readouterr().out.splitlines()
+    assert protected == "privacy unit and adjacency: one row; replace-one"
     assert line.startswith("1  ") and "epsilon=1, delta=0  PrivateBounds" in line
     assert total == "spent: epsilon=1, delta=0 by basic composition"
     assert left == "left: epsilon=2, delta=0"
+    PrivacyAccountant(1.0, path="new.db")
+    assert main(["ledger", "new.db"]) == 0
+    assert "open, because the first payment fixes them" in capsys.readouterr().out
     assert main(["ledger", "no.db"]) == 2
     assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_extracts_are_told_from_ledgers(folder, capsys):
+    assert call("diagram", "--ledger", "l.db", "--budget", "2") == 0
+    assert main(["ledger", "l.db", "--extract"]) == 0
+    capsys.readouterr()
+    assert main(["ledger", "extract.json", "--check"]) == 0
+    number, seal, total, protected = capsys.readouterr().out.splitlines()
+    assert number == "1 payment, no changes found" and seal.startswith("seal: ")
+    assert total == "spent: epsilon 1 of 2, delta 0 of 0"
+    assert protected == "privacy unit and adjacency: one point of a cloud; replace-one"
+    for command in (["l.db", "--check"], ["extract.json", "--check", "l.db"]):
+        assert main(["ledger", *command]) == 2
+        error = capsys.readouterr().err
+        assert error == "error: l.db: --check reads an extract. Write one with --extract.\n"
+    assert main(["ledger", "postgresql://nowhere/x", "--check"]) == 2
+    assert "--check reads an extract" in capsys.readouterr().err
+    assert main(["ledger", "extract.json"]) == 2
+    assert capsys.readouterr().err == "error: extract.json: this is an extract: add --check.\n"
+    (folder / "other.json").write_text("[]")
+    assert main(["ledger", "other.json"]) == 2
+    assert "cannot be used" in capsys.readouterr().err
 
 
 def test_version(capsys):
@@ -692,7 +719,16 @@ def test_a_ledger_gives_its_releases_back(folder, capsys):
         place = dict(document["release"]["dict"])["cluster_centers_"]["array"]
         with archive.open(f"{place}.npy") as file:
             centers = np.load(io.BytesIO(file.read()), allow_pickle=False)
+        payment = json.loads(archive.read("payment.json"))
     assert document["format_version"] == 1 and "weights_" in names
+    assert payment["estimator"] == "DPLloyd" and payment["adjacency"] == "add-remove"
+    assert payment["parameters"]["n_clusters"] == "2" and "digest" not in payment["parameters"]
+    printed = capsys.readouterr().out
+    assert "payment 1 by DPLloyd: bounds, the share of rows" in printed
+    assert "guarantee: epsilon=1, delta=1e-06, add-remove, one row" in printed
+    # The archive is still a release that can be stored and read.
+    release = from_bytes(Path("release.zip").read_bytes())
+    np.testing.assert_array_equal(release["cluster_centers_"], centers)
     released = json.loads(Path("out/clusters.json").read_text(encoding="utf-8"))
     assert np.array_equal(centers, released["means"])
     # No file is overwritten, and a payment that does not exist is refused.
