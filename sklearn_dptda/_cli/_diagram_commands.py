@@ -119,6 +119,9 @@ class DiagramRelease(_FunctionRelease):
         )
         super().__init__(args, private)
 
+    def hints(self):
+        yield "The command plan shows the error of a diagram before it is paid for."
+
     def release(self, functions):
         private = self.private
         diagrams = private.transform(functions)[0]

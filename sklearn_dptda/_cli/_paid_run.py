@@ -35,6 +35,12 @@ from sklearn_dptda.privacy._release_key import under
 # Free disk space in bytes that a run needs before it pays. The files of most releases are smaller.
 _NEEDED_BYTES = 1 << 20
 
+# Said once, when a ledger is created.
+_NO_DELTA = (
+    "the new ledger has no delta, so that it refuses every release with a delta above 0, such as "
+    "those of cluster without --delta 0. To allow them, create the ledger with --budget EPSILON "
+    "DELTA."
+)
 _NOTHING_SPENT = "nothing was spent"
 # File that contains the key of a run, in the folder of unfinished files. An interrupted run is
 # continued with this key. The key also allows the noise to be removed, so the file is deleted as
@@ -130,6 +136,10 @@ class PaidRelease:
         """Return warnings that follow from the arguments alone, for a dry run."""
         return ()
 
+    def hints(self) -> Iterable[str]:
+        """Return lines about what else can be known before the release, for a dry run."""
+        return ()
+
     def release(self, data: Any) -> Any:
         """Pay, and draw the release."""
         return self.private.fit(data)
@@ -171,16 +181,10 @@ def run_paid(make_release, args):
     plan = planned_loss(release.planned, accountant=budget.plan_with)
     check = partial(_check_plan, plan, budget, hasattr(args, "adjacency"))
     if args.dry_run:
-        print(plan, budget.left(budget.plan_with), sep="\n")
-        for remark in release.remarks():
-            print(f"warning: {remark}")
-        try:
-            check()
-        except (PrivacyBudgetExceeded, ValueError) as error:
-            print(f"the run would be refused: {error}")
+        _print_plan(release, plan, budget, check)
         return
     _refuse_overwriting(Path(args.out), files, args.force)
-    _check_report(args.report, args.force)
+    _check_report(args.report, args.out, files, args.force)
     accountant = None
     if not args.resume:
         check()
@@ -214,6 +218,25 @@ def run_paid(make_release, args):
         print("note: a release with a seed is for study only; it is not private", file=sys.stderr)
 
 
+def _print_plan(release, plan, budget, check):
+    """Print what a run would pay and what would be left; an error says why it would be refused."""
+    before = " before the run" if budget.path is not None else ""
+    print(plan, f"{budget.left(budget.plan_with)}{before}", sep="\n")
+    for remark in release.remarks():
+        print(f"warning: {remark}")
+    if budget.lacks_delta:
+        print(f"note: {_NO_DELTA}")
+    try:
+        check()
+    except (PrivacyBudgetExceeded, ValueError) as error:
+        raise ValueError(f"the run would be refused: {error}") from None
+    if budget.path is not None:
+        loss = budget.left_after(plan)
+        print(f"left after the run: epsilon={loss.epsilon:g}, delta={loss.delta:g}")
+    for hint in release.hints():
+        print(hint)
+
+
 def _check_plan(plan, budget, has_adjacency):
     """Raise an error if the ledger does not cover the plan."""
     counted = next(iter(budget.plan_with.spends()), None)
@@ -239,15 +262,22 @@ def _check_neighbours(path, counted, own, has_adjacency):
         )
 
 
-def _check_report(name, force):
+def _check_report(name, out, files, force):
     """Refuse a report that could not be written, before anything is paid."""
     if name is None:
         return
-    path = Path(name)
+    path, folder = Path(name).absolute(), Path(out).absolute()
+    if path.parent == folder and path.name in files:
+        raise ValueError(f"--report: {path.name} is a file of the release. Choose another name.")
+    if not path.parent.exists() and path.parent in (folder, *folder.parents):
+        # The run creates this folder for its results.
+        return
     if path.is_dir() or (path.exists() and not force):
-        raise ValueError(f"--report: {path} is there already: --force overwrites a file.")
-    if not os.access(path.absolute().parent, os.W_OK):
-        raise ValueError(f"--report: the folder {path.absolute().parent} cannot be written to.")
+        raise ValueError(f"--report: {name} is there already: --force overwrites a file.")
+    if not path.parent.is_dir():
+        raise ValueError(f"--report: there is no folder {path.parent}. Create it first.")
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(f"--report: the folder {path.parent} cannot be written to.")
 
 
 def _write_report(release, result, accountant):
@@ -369,9 +399,31 @@ class RunBudget:
             return not self._budget
         return True
 
+    @property
+    def lacks_delta(self):
+        """Whether the run creates a ledger that refuses every release with a positive delta."""
+        return self._is_new and self.plan_with.delta == 0 and math.isfinite(self.plan_with.epsilon)
+
     def accountant(self):
         """Return the accountant that pays."""
-        return WatchedAccountant(**self._budget, path=self.path) if self._is_new else self.plan_with
+        if not self._is_new:
+            return self.plan_with
+        accountant = WatchedAccountant(**self._budget, path=self.path)
+        if self.lacks_delta:
+            print(f"note: {_NO_DELTA}", file=sys.stderr)
+        return accountant
+
+    def left_after(self, plan):
+        """Return what would be left after a plan, by a copy of the ledger in memory."""
+        ledger = self.plan_with
+        copy = PrivacyAccountant(ledger.epsilon, ledger.delta, composition=ledger.composition)
+        for spend in ledger.spends():
+            copy.spend(spend.epsilon, spend.delta, rho=spend.rho, adjacency=spend.adjacency)
+        for planned in plan.releases:
+            one = planned.guarantee
+            for _ in range(planned.count):
+                copy.spend(one.epsilon, one.delta, rho=one.rho, adjacency=one.adjacency)
+        return copy.remaining()
 
     def left(self, accountant):
         """Return a message about the remaining budget."""

@@ -89,8 +89,11 @@ def test_a_dry_run_opens_no_records_and_writes_nothing(name, folder, capsys):
     assert os.listdir(".") == []
     printed = capsys.readouterr().out
     assert printed.startswith("1 release: 1 of ") and "together epsilon=1," in printed
-    assert "left in budget.db, which would be created: epsilon=1.5, delta=1e-05" in printed
-    assert "refused" not in printed
+    assert "left in budget.db, which would be created: epsilon=1.5, delta=1e-05 before" in printed
+    expected = "1e-05" if name != "cluster" else "9e-06"
+    assert f"left after the run: epsilon=0.5, delta={expected}" in printed
+    assert ("The command plan shows the error" in printed) == (name == "diagram")
+    assert "refused" not in printed and "no delta" not in printed
     assert call(name, "--dry-run") == 0
     assert "no ledger" in capsys.readouterr().out
 
@@ -119,8 +122,10 @@ def test_over_budget_nothing_is_read_paid_or_written(name, folder, capsys):
     assert call(name, "--ledger", "budget.db") == 2
     assert "asked for epsilon=1" in capsys.readouterr().err
     assert len(PrivacyAccountant.open("budget.db")) == 0 and not (folder / "out").exists()
-    assert call(name, "--ledger", "budget.db", "--dry-run") == 0
-    assert "the run would be refused: asked for epsilon=1" in capsys.readouterr().out
+    assert call(name, "--ledger", "budget.db", "--dry-run") == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith("error: the run would be refused: asked for epsilon=1")
+    assert "left in budget.db: epsilon=0.5" in printed.out and "left after" not in printed.out
 
 
 @pytest.mark.parametrize("name", PAYING)
@@ -201,6 +206,26 @@ def test_ledgers_of_other_units_are_refused_in_words_of_the_command_line(folder,
         assert "Use a ledger in which all runs have this adjacency." in said
         assert "--adjacency" not in said
     assert not (folder / "out").exists()
+
+
+def test_what_is_left_after_a_run_agrees_with_the_run(folder, capsys):
+    ledger = ("--ledger", "l.db", "--budget", "9", "1e-3")
+    assert call("diagram", *ledger) == 0
+    assert call("betti", *ledger, "--epsilon", "0.25", "--dry-run") == 0
+    line = next(s for s in capsys.readouterr().out.splitlines() if "left after the run" in s)
+    assert call("betti", *ledger, "--epsilon", "0.25") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == line.replace("after the run", "in l.db")
+    assert len(PrivacyAccountant.open("l.db")) == 2
+
+
+def test_a_new_ledger_without_a_delta_says_so_once(folder, capsys):
+    ledger = ("--ledger", "l.db", "--budget", "9")
+    assert call("bounds", *ledger, "--dry-run") == 0
+    assert "note: the new ledger has no delta" in capsys.readouterr().out
+    assert call("bounds", *ledger) == 0
+    assert "note: the new ledger has no delta" in capsys.readouterr().err
+    assert call("bounds", *ledger, "--force") == 0
+    assert "no delta" not in "".join(capsys.readouterr())
 
 
 def test_gudhi_reads_the_diagrams(folder):

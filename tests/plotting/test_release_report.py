@@ -126,4 +126,13 @@ def test_the_command_line_writes_a_report(tmp_path, monkeypatch, capsys):
     again = [*command, "--report", "report.html", "-o", "other"]
     assert main(again) == 2 and "is there already" in capsys.readouterr().err
     assert main([*command, "--report", "no/report.html", "-o", "other"]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+    # A report must not replace a file of the release.
+    assert main([*command, "--report", "new/clusters.json", "-o", "new"]) == 2
+    assert "is a file of the release" in capsys.readouterr().err
     assert len(PrivacyAccountant.open("l.db")) == 1
+    # The run creates the folder of the results, and the folders above it.
+    assert main([*command, "--report", "new/report.html", "-o", "new/out"]) == 0
+    assert main([*command, "--report", "c1/report.html", "-o", "c1"]) == 0
+    assert (tmp_path / "new" / "report.html").is_file()
+    assert (tmp_path / "c1" / "report.html").is_file()
