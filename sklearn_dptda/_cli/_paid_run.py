@@ -288,7 +288,10 @@ def _write_report(release, result, accountant):
         accountant=accountant,
         picture=release.picture(result),
         statements=list(release.describe(result)),
-        parameters={k: v for k, v in vars(args).items() if k not in _NOT_IN_REPORTS},
+        parameters={
+            "file": Path(args.graph if "graph" in args else args.points).name,
+            **{k: v for k, v in vars(args).items() if k not in _NOT_IN_REPORTS},
+        },
         title=f"Report of a private release: {Path(release.files[0]).stem}",
     )
     try:

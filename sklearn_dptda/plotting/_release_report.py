@@ -1,6 +1,7 @@
 """A release on one page that can be filed: its guarantee in words, its budget, its picture."""
 
 import io
+import math
 import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,6 +18,16 @@ from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLo
 from sklearn_dptda.privacy._parameters import public_parameters
 
 _PACKAGES = ("sklearn-dptda", "numpy", "scipy", "scikit-learn", "gudhi", "opendp")
+# Privacy units of which one person may have several, and the word for one of them.
+_PARTS = {
+    "one point of a cloud": "point",
+    "a point of a cloud": "point",
+    "one point": "point",
+    "one row": "row",
+    "one record": "record",
+    "one edge, there or not": "edge",
+    "one directed link, there or not": "link",
+}
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1d2733; max-width: 52rem; margin: 2rem auto;
        padding: 0 1rem; }
@@ -56,8 +67,9 @@ def release_report(
 
     The page stands alone: it loads nothing from other places, and it holds no
     record. It says what was released, the guarantee in words and in numbers,
-    how far the release can be trusted, the public parameters, the budget
-    before and after, and the versions of the packages.
+    what epsilon means and whom the guarantee protects, how far the release can be
+    trusted, the public parameters, the budget before and after, and the versions
+    of the packages.
 
     Parameters
     ----------
@@ -73,7 +85,8 @@ def release_report(
         What can be said of this release, a paragraph each, such as its
         numbers. They must be private output or public parameters.
     parameters : dict, default=None
-        Further public parameters, by name, such as those of earlier steps.
+        Further public parameters, by name, such as those of earlier steps or the name of
+        the file. Those that are None are left out.
     title : str, default="Report of a private release"
 
     Returns
@@ -152,19 +165,52 @@ def _guarantee(guarantee: PrivacyGuarantee) -> str:
         if guarantee.seeded
         else "the operating system",
     }
+    words = [str(guarantee), _meaning_of_epsilon(guarantee), _whom_it_protects(guarantee)]
     return (
         f'<p class="verdict" style="border-color:{colour}">{verdict}</p>'
-        f"<p>{escape(str(guarantee))}</p>{_table(numbers)}"
+        f"{_paragraphs(words)}{_table(numbers)}"
     )
+
+
+def _meaning_of_epsilon(guarantee: PrivacyGuarantee) -> str:
+    """Return one sentence about the odds of outcomes; nothing for a release without a guarantee."""
+    if not guarantee.holds:
+        return ""
+    unit, change = guarantee.unit, {"replace-one": "replaced"}.get(guarantee.adjacency)
+    if change is None or _PARTS.get(unit) in ("edge", "link"):
+        unit, change = unit.removesuffix(", there or not"), "added or removed"
+    beyond = f", up to an additional probability of {guarantee.delta:g}" * (guarantee.delta > 0)
+    return (
+        f"If {unit} is {change}, the probability of every outcome of this release changes at most "
+        f"by the factor e^epsilon = {_factor(guarantee.epsilon)}{beyond}."
+    )
+
+
+def _factor(epsilon: float) -> str:
+    try:
+        return f"{math.exp(epsilon):.3g}"
+    except OverflowError:
+        return f"e^{epsilon:g}"
+
+
+def _whom_it_protects(guarantee: PrivacyGuarantee) -> str:
+    """Return what the guarantee means for people with several units, or nothing for people."""
+    part = _PARTS.get(guarantee.unit)
+    if part is None or not guarantee.holds:
+        return ""
+    loss = "loss"
+    if guarantee.delta > 0:
+        loss = "epsilon, and up to k e^((k - 1) epsilon) times this delta"
+    return f"It protects one {part}. A person with k {part}s has up to k times this {loss}."
 
 
 def _parameters(estimator: BaseEstimator, others: Mapping[str, Any]) -> str:
     steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
-    rows = {name: repr(value) for name, value in others.items()}
+    rows = {name: repr(value) for name, value in others.items() if value is not None}
     for _, step in steps:
         kind = type(step).__name__
         for name, value in public_parameters(step).items():
-            if not isinstance(value, PrivacyAccountant):
+            if value is not None and not isinstance(value, PrivacyAccountant):
                 rows[f"{kind}: {name}"] = repr(value)
     return _table(rows) if rows else "<p>All parameters have their default values.</p>"
 

@@ -14,6 +14,7 @@ from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.__main__ import main
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.plotting import PersistenceDiagramDisplay, release_report
 from sklearn_dptda.privacy import PrivacyAccountant
 
@@ -67,6 +68,30 @@ def test_a_report_says_the_guarantee_and_the_budget():
     assert "1.5 of epsilon is left" in words and sklearn_dptda.__version__ in words
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_report_says_what_epsilon_means_and_whom_it_protects(delta):
+    private = DPLloyd(2, 1.0, delta, bounds=(0, 1)).fit(X)
+    _, words = page_of(private, parameters={"file": "people.csv", "nothing": None})
+    assert "If one row is added or removed, the probability of every outcome" in words
+    assert "at most by the factor e^epsilon = 2.72" in words
+    assert ("additional probability of 1e-06" in words) == (delta > 0)
+    assert "protects one row. A person with k rows has up to k times this" in words
+    assert ("up to k e^((k - 1) epsilon) times this delta" in words) == (delta > 0)
+    assert "people.csv" in words and "nothing" not in words
+
+
+def test_a_report_about_edges_and_about_people():
+    graph = EdgeFlip(800.0).fit(1 - np.eye(4))
+    _, words = page_of(graph)
+    assert "protects one edge. A person with k edges has up to k times this loss." in words
+    assert "If one edge is added or removed, the probability" in words
+    assert "by the factor e^epsilon = e^800" in words
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=["x", "y"]).assign(who=np.arange(300) // 3)
+    _, words = page_of(DPLloyd(2, 1.0, bounds=(0, 1), groups="who").fit(table))
+    assert "of one person" in words and "A person with k" not in words
+
+
 def test_a_report_holds_no_record():
     record = 0.123456789012345
     rows = np.vstack([X, [[record, record]]])
@@ -85,6 +110,7 @@ def test_what_is_no_private_release_is_said(private, reason):
     _, words = page_of(private.fit(X))
     assert "Do not publish this release as private" in words and reason in words
     assert "No ledger counted this release" in words
+    assert "e^epsilon" not in words and "A person with k" not in words
 
 
 def test_pictures_stand_in_the_page():
@@ -122,6 +148,8 @@ def test_the_command_line_writes_a_report(tmp_path, monkeypatch, capsys):
     assert main([*command, "--budget", "3", "1e-3", "--report", "report.html", "-o", "out"]) == 0
     words = " ".join(_Page((tmp_path / "report.html").read_text("utf-8")).words)
     assert "cluster(s) of weight" in words and "2 of epsilon is left" in words
+    assert "rows.npy" in words and "None" not in words
+    assert "standard deviation of the privacy noise" in words
     # An existing report is refused before anything is paid.
     again = [*command, "--report", "report.html", "-o", "other"]
     assert main(again) == 2 and "is there already" in capsys.readouterr().err
