@@ -1,5 +1,6 @@
 """The commands ``diagram`` and ``betti``: persistence of the distance-to-measure of a file."""
 
+import math
 from functools import partial
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from sklearn_dptda._cli._command import (
 )
 from sklearn_dptda._cli._output import finite_or_none
 from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, run_paid
-from sklearn_dptda._typing import BoolArray, FloatArray
+from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.filtration import DTMFiltration, GridFiltration
 from sklearn_dptda.filtration._grid_filtration import remark_on_sides
 from sklearn_dptda.persistence import (
@@ -29,6 +30,10 @@ from sklearn_dptda.persistence import (
 )
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
 
+# Confidence of the error bounds and noise floors of a diagram.
+_CONFIDENCE = 0.95
+# Share of points outside the bounds from which on a diagram may show the border of the box.
+_LARGE_CLIPPED_SHARE = 0.05
 # The JSON file explains the fields that are easily confused with each other.
 _MEANING = {
     "beyond_noise": "true for a point of a diagram that persists longer than twice the error "
@@ -86,6 +91,19 @@ class _FunctionRelease(PaidRelease):
     def remarks(self):
         remark = remark_on_sides(*map(np.atleast_1d, scaled_bounds(self.args)))
         return [remark] if remark else []
+
+    def public_parameters(self, function):
+        """Return the public numbers of the function, for the JSON file."""
+        return {
+            "statistic": function.statistic,
+            "m": self.args.m,
+            "n_points": function.n_points,
+            "bounds": list(self.filtration.bounds_),
+            "scale": self.args.scale,
+            "resolution": list(function.shape),
+            "sensitivity": function.sensitivity,
+            "upper": function.upper,
+        }
 
     def by_dimension(self, values):
         """Map the name of each homology dimension to its value."""
@@ -145,27 +163,22 @@ class DiagramRelease(_FunctionRelease):
                 f"at most {private.error_bounds_[0]:.3g}."
             )
         if self.private.clipped_share:
-            yield f"share of the points outside the bounds: {self.private.clipped_share_[0]:.2g}"
-        parts = self.by_dimension(zip(*result[1:], strict=True))
-        for name, (diagram, flags, any_feature) in parts.items():
-            points = "1 point" if len(diagram) == 1 else f"{len(diagram)} points"
-            more = "; the exact diagram has a feature" if any_feature else ""
-            yield f"{name}: {points}, of which {flags.sum()} beyond noise{more}"
-            for (birth, death), real in zip(diagram, flags, strict=True):
-                lives = f"  born {birth:.4g}, died {death:.4g}, persistence {death - birth:.4g}"
+            yield from _about_clipping(private.clipped_share_[0])
+        parts = zip(private.homology_dimensions_, *result[1:], strict=True)
+        for q, diagram, flags, any_feature in parts:
+            yield f"H{q}: {_summary(diagram, flags, any_feature, dimension=q)}"
+            # Under an infinite error bound, only the component that never dies is beyond noise.
+            never_dies = beyond_noise(diagram, math.inf, dimension=q)
+            for (birth, death), real, lasts in zip(diagram, flags, never_dies, strict=True):
+                died = "never dies: counted up to" if lasts else "died"
+                lives = f"  born {birth:.4g}, {died} {death:.4g}, persistence {death - birth:.4g}"
                 yield lives if real else f"{lives}, may be noise"
 
     def content(self, result):
         private, function = self.private, result.function
         content = {
             "parameters": {
-                "statistic": function.statistic,
-                "n_points": function.n_points,
-                "bounds": list(self.filtration.bounds_),
-                "scale": self.args.scale,
-                "resolution": list(function.shape),
-                "sensitivity": function.sensitivity,
-                "upper": function.upper,
+                **self.public_parameters(function),
                 "max_points": private.max_points,
             },
             "diagrams": self.by_dimension(result.diagrams),
@@ -211,6 +224,45 @@ class DiagramRelease(_FunctionRelease):
             upper=result.function.upper,
             error_bound=self.private.error_bounds_[0],
             noise_floor=self.private.noise_floor_,
+        )
+
+
+def _summary(diagram, flags, any_feature, *, dimension):
+    """Describe in one line how many points of a diagram are beyond noise."""
+    counted, beyond = _points(len(diagram)), int(np.sum(flags))
+    never_dies = "the component that never dies, which every cloud has"
+    others = len(diagram) - 1
+    if dimension == 0 and others == 0:
+        return f"1 point, {never_dies}"
+    if dimension == 0 and beyond == 1:
+        noise = f"{_points(others)} that may be noise{_although(any_feature, 'another component')}"
+        return f"{counted}: {never_dies}, and {noise}"
+    if beyond == 0 and len(diagram):
+        which = "this point" if len(diagram) == 1 else "each of these points"
+        return f"{counted}; {which} may be noise{_although(any_feature, 'a feature')}"
+    included = f", including {never_dies}" if dimension == 0 and len(diagram) else ""
+    return f"{counted}, of which {beyond} beyond noise{included}"
+
+
+def _points(number):
+    return "1 point" if number == 1 else f"{number} points"
+
+
+def _although(any_feature, what):
+    """Return what the noise floor shows, although no single point is beyond noise."""
+    if not any_feature:
+        return ""
+    return f", but the exact diagram has {what} (confidence {_CONFIDENCE})"
+
+
+def _about_clipping(share):
+    """Return the private share of points outside the bounds, and a warning if it is large."""
+    yield f"share of the points outside the bounds: {share:.2g}"
+    if share > _LARGE_CLIPPED_SHARE:
+        yield (
+            f"warning: about {100 * share:.0f} % of the points lie outside the bounds and were "
+            "moved to the border, which can show as a loop that the data do not have. Choose wider "
+            "bounds."
         )
 
 
@@ -266,6 +318,13 @@ what is written:
 )
 
 
+class _Counts(NamedTuple):
+    """The function of a cloud, and its private counts."""
+
+    function: GridFiltration
+    counts: IntArray
+
+
 class BettiRelease(_FunctionRelease):
     """One private count of long-lived features for each homology dimension."""
 
@@ -283,30 +342,37 @@ class BettiRelease(_FunctionRelease):
         super().__init__(args, private)
 
     def release(self, functions):
-        return self.private.transform(functions)
+        return _Counts(functions[0], self.private.transform(functions))
 
-    def describe(self, counts):
+    def describe(self, result):
+        counts = result.counts
         if self.private.threshold is None:
             yield f"threshold {self.private.thresholds_[0]:.3g}, chosen privately with the counts"
         for name, count in self.by_dimension(counts[0]).items():
             yield f"{name}: {count:g}{' or more' if count == self.private.max_count else ''}"
         yield self.private.statements(counts)[0]
 
-    def content(self, counts):
-        private = self.private
+    def content(self, result):
+        private, (function, counts) = self.private, result
+        cap = function.upper if private.threshold is not None else private.cap_[0]
         drawn = {}
         if private.threshold is None:
             drawn = {"drawn": {"threshold": private.thresholds_[0], "cap": private.cap_[0]}}
         return {
-            "parameters": {"threshold": private.threshold, "max_count": private.max_count},
+            "parameters": {
+                **self.public_parameters(function),
+                "threshold": private.threshold,
+                "max_count": private.max_count,
+            },
+            "cap": cap,
             **drawn,
             "counts": self.by_dimension(map(int, counts[0])),
             "statement": private.statements(counts)[0],
         }
 
-    def table(self, counts):
+    def table(self, result):
         dimensions = self.private.homology_dimensions_
-        return ("dimension", "count"), zip(dimensions, map(int, counts[0]), strict=True)
+        return ("dimension", "count"), zip(dimensions, map(int, result.counts[0]), strict=True)
 
 
 def _add_betti(parser):

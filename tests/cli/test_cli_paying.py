@@ -23,6 +23,7 @@ import sklearn_dptda
 from sklearn_dptda import _cli
 from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._command import Command
+from sklearn_dptda._cli._diagram_commands import _summary
 from sklearn_dptda._cli._main import COMMANDS, load_command
 from sklearn_dptda._cli._output import slow
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
@@ -243,6 +244,57 @@ def test_gudhi_reads_the_diagrams(folder):
         np.testing.assert_array_equal(table[table[:, 0] == q][:, 1:3], expected)
         flags = json.loads((folder / "out" / "diagram.json").read_text())["beyond_noise"][name]
         assert table[table[:, 0] == q][:, 3].tolist() == flags
+
+
+NEVER = "the component that never dies, which every cloud has"
+
+
+@pytest.mark.parametrize(
+    ("diagram", "flags", "any_feature", "dimension", "expected"),
+    [
+        ([[0.1, 1]], [True], False, 0, f"1 point, {NEVER}"),
+        (
+            [[0.1, 1], [0.1, 0.2], [0.1, 0.2]],
+            [True, False, False],
+            True,
+            0,
+            f"3 points: {NEVER}, and 2 points that may be noise, but the exact diagram has "
+            "another component (confidence 0.95)",
+        ),
+        (
+            [[0.1, 1], [0.1, 0.9]],
+            [True, True],
+            True,
+            0,
+            f"2 points, of which 2 beyond noise, including {NEVER}",
+        ),
+        (
+            [[0.1, 0.2]],
+            [False],
+            True,
+            1,
+            "1 point; this point may be noise, but the exact diagram has a feature (confidence "
+            "0.95)",
+        ),
+        ([[0.1, 0.2]] * 2, [False] * 2, False, 1, "2 points; each of these points may be noise"),
+        ([[0.1, 0.2]] * 2, [True, False], True, 1, "2 points, of which 1 beyond noise"),
+        ([], [], False, 1, "0 points, of which 0 beyond noise"),
+    ],
+)
+def test_lines_about_diagrams(diagram, flags, any_feature, dimension, expected):
+    assert _summary(diagram, flags, any_feature, dimension=dimension) == expected
+
+
+def test_many_points_outside_the_bounds_are_warned_of(folder, capsys):
+    options = ("--clipped-share", "--epsilon", "50", "--seed", "0")
+    assert call("diagram", *options) == 0
+    printed = capsys.readouterr().out
+    assert "warning" not in printed and "never dies: counted up to" in printed
+    assert call("diagram", *options, "--bounds", "-0.4", "0.4", "--force") == 0
+    printed = capsys.readouterr().out
+    # The rows are uniform, so that 1 - 0.4 ** 2 of them lie outside.
+    (share,) = re.findall(r"warning: about (\d+) % of the points lie outside the bounds", printed)
+    assert abs(int(share) - 84) < 8 and "Choose wider bounds." in printed
 
 
 def test_a_seed_is_for_study(folder, capsys):
@@ -605,6 +657,9 @@ def test_counts_and_what_they_say(folder, capsys):
     assert "H0: 1" in printed and "H1: 1" in printed and "confidence 0.95" in printed
     content = json.loads((folder / "out" / "betti.json").read_text())
     assert content["counts"] == {"H0": 1, "H1": 1} and content["statement"] in printed
+    parameters = content["parameters"]
+    assert parameters["m"] == 0.2 and parameters["bounds"] == [[-1, -1], [1, 1]]
+    assert content["cap"] == parameters["upper"] > 0
     rows = np.loadtxt("out/betti.csv", delimiter=",", skiprows=1)
     assert rows.tolist() == [[0, 1], [1, 1]]
     assert call("betti", "--force", "--dimensions", "1", "--max-count", "0") == 2
