@@ -17,7 +17,7 @@ from sklearn_dptda._cli._read_points import (
     zip_members,
 )
 from sklearn_dptda.graph import EdgeFlip
-from sklearn_dptda.graph._adjacency import check_adjacency, of_pairs
+from sklearn_dptda.graph._adjacency import check_graph, check_links, of_pairs
 
 
 class GraphRelease(PaidRelease):
@@ -155,7 +155,14 @@ def read_graph(path, nodes=None, directed=False, *, columns=None, header=None):
         )
     else:
         adjacency = _edges(path, nodes, directed, columns, header)
-    adjacency = check_adjacency(adjacency, directed)
+    adjacency = check_links(adjacency)
+    square = adjacency.shape[0] == adjacency.shape[1]
+    if square and not directed and (adjacency != adjacency.T).nnz:
+        raise ValueError(
+            f"{path} is not symmetric. If its edges have a direction, pass --directed. Otherwise, "
+            "set both entries of each edge to 1."
+        )
+    check_graph(adjacency, directed)
     if n_nodes is not None and len(adjacency.indptr) - 1 != n_nodes:
         raise ValueError(
             f"{path} does not have {n_nodes} nodes, the number that --nodes states. Correct "

@@ -48,8 +48,9 @@ def finite_or_none(value):
 
 def finite_or_nulls(values):
     """Return an array as nested lists, in which None stands for infinity and NaN."""
-    values = np.asarray(values, dtype=float)
-    return np.where(np.isfinite(values), values.astype(object), None).tolist()
+    values = np.asarray(values, dtype=float).astype(object)
+    values[~np.isfinite(values.astype(float))] = None
+    return values.tolist()
 
 
 def _plain(value):

@@ -37,8 +37,8 @@ _NEEDED_BYTES = 1 << 20
 
 # Said once, when a ledger is created.
 _NO_DELTA = (
-    "the new ledger has no delta, so that it refuses every release with a delta above 0, such as "
-    "those of cluster without --delta 0. To allow them, create the ledger with --budget EPSILON "
+    "the new ledger has no delta, so that it refuses every release with a delta above 0, which "
+    "those of cluster have by default. To allow them, create the ledger with --budget EPSILON "
     "DELTA."
 )
 _NOTHING_SPENT = "nothing was spent"
@@ -55,7 +55,8 @@ paying:
              creates a ledger. It adds up the losses of all runs with --ledger PATH, and
              refuses a run that would exceed the budget. For later runs, --ledger PATH is
              enough.
-  --dry-run  prints what the run would pay and what is left, without opening the records.
+  --dry-run  prints what the run would pay, and what is left before and after it, without
+             opening the records. The exit status is 2 if the run would be refused.
   --resume   continues a run that was interrupted after it had paid. Repeat the same
              command with this option: it pays nothing a second time, and makes the
              release that was paid for.
@@ -187,6 +188,10 @@ def run_paid(make_release, args):
     _check_report(args.report, args.out, files, args.force)
     accountant = None
     if not args.resume:
+        beside = _folder_beside(Path(args.out), files)
+        # The run may have used up the ledger, so its folder is reported before the ledger is asked.
+        if (beside / _KEY).exists():
+            raise _begun(beside)
         check()
     try:
         with slow("reading and computing"):
@@ -418,7 +423,7 @@ class RunBudget:
 
     def left_after(self, plan):
         """Return what would be left after a plan, by a copy of the ledger in memory."""
-        ledger = self.plan_with
+        ledger: Any = self.plan_with
         copy = PrivacyAccountant(ledger.epsilon, ledger.delta, composition=ledger.composition)
         for spend in ledger.spends():
             copy.spend(spend.epsilon, spend.delta, rho=spend.rho, adjacency=spend.adjacency)
@@ -447,7 +452,7 @@ def _reserved(out, files, force, resumes):
     Creating a folder is atomic, so only one of several runs succeeds. If a run is interrupted
     after its payment, the folder remains, and ``--resume`` continues with the key in it.
     """
-    beside = out / f".{files[0]}.part"
+    beside = _folder_beside(out, files)
     if resumes and not (beside / _KEY).exists():
         raise ValueError(
             f"--resume: there is no interrupted run in {out} that has paid. Leave --resume out."
@@ -455,11 +460,7 @@ def _reserved(out, files, force, resumes):
     try:
         beside.mkdir(exist_ok=resumes)
     except FileExistsError:
-        raise ValueError(
-            f"{beside} exists: another run is making this release. If there is no other run, an "
-            "earlier one was interrupted: continue it with --resume, or delete the folder. "
-            "Deleting it forfeits the release if it was paid for."
-        ) from None
+        raise _begun(beside) from None
     lock = _locked(beside)
     try:
         # Another run may have written its release since the first check.
@@ -482,6 +483,19 @@ def _reserved(out, files, force, resumes):
                 if file.name not in (_KEY, _LOCK):
                     file.unlink()
         lock.close()
+
+
+def _folder_beside(out, files):
+    """Return the hidden folder of unfinished files."""
+    return out / f".{files[0]}.part"
+
+
+def _begun(beside):
+    return ValueError(
+        f"{beside} exists: another run is making this release. If there is no other run, an "
+        "earlier one was interrupted: continue it with --resume, or delete the folder. Deleting it "
+        "forfeits the release if it was paid for."
+    )
 
 
 def _locked(beside):

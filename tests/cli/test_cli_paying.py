@@ -25,7 +25,7 @@ from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._diagram_commands import _summary
 from sklearn_dptda._cli._main import COMMANDS, load_command
-from sklearn_dptda._cli._output import slow
+from sklearn_dptda._cli._output import finite_or_nulls, slow
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from sklearn_dptda.privacy._stored_release import from_bytes
 from tests._reach import read_graph
@@ -246,6 +246,10 @@ def test_gudhi_reads_the_diagrams(folder):
         assert table[table[:, 0] == q][:, 3].tolist() == flags
 
 
+def test_infinite_noise_is_null():
+    assert finite_or_nulls([[1.5, np.inf], [np.nan, 0]]) == [[1.5, None], [None, 0.0]]
+
+
 NEVER = "the component that never dies, which every cloud has"
 
 
@@ -430,6 +434,9 @@ def test_graphs_that_cannot_be_read(folder, capsys):
     assert main(["graph", "loop.csv", "--nodes", "30", "-o", "out"]) == 2
     error = capsys.readouterr().err
     assert "Some lines of loop.csv join a node with itself. Remove these lines." in error
+    np.save("directed.npy", UPPER.astype(float))
+    assert main(["graph", "directed.npy", "-o", "out"]) == 2
+    assert "pass --directed" in capsys.readouterr().err
     assert main(["graph", "loop.csv", "-o", "out"]) == 2
     assert "--nodes must be given" in capsys.readouterr().err
 
@@ -748,10 +755,11 @@ def test_an_interrupted_run_is_not_resumed_with_other_arguments(folder, capsys, 
         error = capsys.readouterr().err
         assert "had other arguments or another file. Nothing was charged." in error
         assert "may have been spent" not in error and "ReleaseKey" not in error
+    # The ledger has nothing left, but the advice is to continue the run.
     assert call("cluster", *LEDGER_OF_ONE, "--force") == 2
-    PrivacyAccountant(9.0, 1e-3, path="more.db")
-    assert call("cluster", "--ledger", "more.db") == 2
-    assert "forfeits the release if it was paid for" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "continue it with --resume" in error and "asked for" not in error
+    assert "forfeits the release if it was paid for" in error
     assert call("cluster", *LEDGER_OF_ONE, "--resume") == 0
     assert len(PrivacyAccountant.open("one.db")) == 1
 
