@@ -201,7 +201,9 @@ def _whom_it_protects(guarantee: PrivacyGuarantee) -> str:
     loss = "loss"
     if guarantee.delta > 0:
         loss = "epsilon, and up to k e^((k - 1) epsilon) times this delta"
-    return f"The guarantee protects one {part}. A person with k {part}s has up to k times this {loss}."
+    return (
+        f"The guarantee protects one {part}. A person with k {part}s has up to k times this {loss}."
+    )
 
 
 def _parameters(estimator: BaseEstimator, others: Mapping[str, Any]) -> str:
