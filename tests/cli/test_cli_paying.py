@@ -27,8 +27,7 @@ from sklearn_dptda._cli._diagram_commands import _summary
 from sklearn_dptda._cli._main import COMMANDS, load_command
 from sklearn_dptda._cli._output import finite_or_nulls, slow
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
-from sklearn_dptda.privacy._stored_release import from_bytes
-from tests._reach import read_graph
+from tests._reach import from_bytes, read_graph
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.uniform(-1, 1, size=(400, 2))
