@@ -387,7 +387,7 @@ def test_forgotten_ids_are_said(name, is_seen, cloud, tmp_path, monkeypatch, cap
     assert not seen(lambda: clone(model).set_params(groups=name).fit(frame))
     assert not seen(lambda: model.fit(cloud))
     if is_seen:
-        with pytest.raises(ValueError, match="which would count as a coordinate"):
+        with pytest.raises(ValueError, match="and would count as a coordinate"):
             model.fit(frame, groups=frame[name])
     monkeypatch.chdir(tmp_path)
     frame.to_csv("points.csv", index=False)

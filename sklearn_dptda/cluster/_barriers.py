@@ -91,21 +91,23 @@ class _Ridgelines:
         # Even steps of the weights would crowd near the narrower component.
         _, logs = np.linalg.slogdet(density.precisions)
         self._scales = np.exp((logs - logs.max()) / density.n_features)[pairs].T[..., None]
-        first, second = density.precisions[pairs].swapaxes(0, 1)
-        # With L L^T the second precision, and U the eigenvectors of L^-1 (first) L^-T, the basis
-        # L^-T U makes the first precision diagonal and the second one the identity.
-        inverse = np.linalg.inv(np.linalg.cholesky(second))
-        self._values, vectors = np.linalg.eigh(inverse @ first @ inverse.swapaxes(1, 2))
-        self._basis = inverse.swapaxes(1, 2) @ vectors
-        self._pulls = density.pulls[pairs].swapaxes(0, 1)[..., None, :] @ self._basis
+        # With F^T F the first precision, L L^T the second covariance and F L = U S V^T, the basis
+        # L V turns the first precision into S^2 and the second one into the identity.
+        lower = np.linalg.cholesky(density.covariances)[pairs[:, 1]]
+        factors = density.factors[pairs[:, 0]]
+        left, roots, vectors = np.linalg.svd(factors @ lower)
+        self._values, self._basis = roots[:, None] ** 2, vectors @ lower.swapaxes(1, 2)
+        # Coordinates from the second centre, so that large coordinates do not cancel.
+        start, self._origin = density.means[pairs.T]
+        step = factors @ (start - self._origin)[..., None]
+        self._pulls = roots[:, None] * (step.swapaxes(1, 2) @ left)
 
     def points(self, times: FloatArray) -> FloatArray:
         """Points from the centre of one component at time 0 to the other's at 1."""
         wide, narrow = times * self._scales[0], (1 - times) * self._scales[1]
         t = (wide / (wide + narrow))[..., None]
-        pulls = (1 - t) * self._pulls[0] + t * self._pulls[1]
-        pulls /= (1 - t) * self._values[:, None] + t
-        return pulls @ self._basis.swapaxes(1, 2)
+        offsets = (1 - t) * self._pulls / ((1 - t) * self._values + t)
+        return self._origin[:, None] + offsets @ self._basis
 
 
 def spanning_tree(weights: FloatArray) -> list[Edge]:

@@ -51,12 +51,31 @@ def nearest_squared(
 ) -> FloatArray:
     """Return the squared distances of each query from its ``k`` nearest points, unordered."""
     if tree is not None:
-        distances, _ = tree.query(queries, k)
-        return distances.reshape(len(queries), k) ** 2
+        return _nearest_by_tree(points, tree, queries, k)
     squared = _squared_distances(queries, points)
     if k < len(points):
         squared.partition(k - 1, axis=1)
     return squared[:, :k]
+
+
+def _nearest_by_tree(points: FloatArray, tree: KDTree, queries: FloatArray, k: int) -> FloatArray:
+    """Return exactly the squares that all points would give.
+
+    The tree rounds when it leaves out points, so it may miss one that is as far away as the k-th.
+    If a spare neighbour is clearly farther, nothing is missing. Otherwise, all points up to a
+    little beyond the k-th are examined.
+    """
+    n = min(k + 1, len(points))
+    distances, places = (found.reshape(len(queries), n) for found in tree.query(queries, n))
+    squared = np.zeros((len(queries), n))
+    for axis in range(points.shape[1]):
+        squared += (queries[:, axis, None] - points[:, axis][places]) ** 2
+    reach = distances[:, k - 1] * (1 + _DISTANCE_ROUNDING)
+    squared = squared[:, :k]
+    for row in np.flatnonzero(distances[:, n - 1] <= reach) if n > k else ():
+        near = points[tree.query_ball_point(queries[row], reach[row])]
+        squared[row] = nearest_squared(near, None, queries[row : row + 1], k)
+    return squared
 
 
 def _squared_distances(queries: FloatArray, points: FloatArray) -> FloatArray:

@@ -166,8 +166,7 @@ class PeopleHistogram:
         X = check_cloud(X, "X", self.n_features, min_points=0)
         return self._count(*split_people(X, None, ids, "point"))
 
-    def _count(self, X: Any, ids: Any) -> Self:
-        X = check_cloud(X, "X", self.n_features, min_points=0)
+    def _count(self, X: FloatArray, ids: Any) -> Self:
         people, codes = codes_of(ids)
         nodes, outside = self.lattice.nodes_of(X)
         clipped = np.bincount(codes, outside, minlength=len(people)) > 0
@@ -286,7 +285,8 @@ def counted_people(
     histogram = histogram or PeopleHistogram(bounds, shape)
     if groups is True:
         return histogram._count(*_one_array_each(part, "X", histogram.n_features))
-    return histogram._count(*split_people(part, str(groups), None, "point"))
+    table, ids = split_people(part, str(groups), None, "point")
+    return histogram._count(check_cloud(table, "X", histogram.n_features, min_points=0), ids)
 
 
 def is_cloud_of_people(X: Any, groups: str | bool) -> bool:

@@ -121,7 +121,7 @@ def refuse_ids_as_feature(X: Any, ids: Any) -> None:
     name = getattr(ids, "name", None)
     if name is not None and name in column_names(X):
         raise ValueError(
-            f"X has a column {quoted(name)}, as groups is called, which would count as a "
+            f"The column {quoted(name)} of X has the name of groups, and would count as a "
             "coordinate. Leave it out of X, or set the parameter groups to its name."
         )
 

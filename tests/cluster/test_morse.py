@@ -17,6 +17,7 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPMoG, MorseMerging, morse_linkage
+from sklearn_dptda.cluster._barriers import _Ridgelines
 from tests._reach import MixtureDensity, mixture_parameters, ridgeline_barriers
 
 
@@ -456,3 +457,29 @@ def test_cuts_by_strength_do_not_change_under_linear_maps(rng):
         labels = tree.cut(n_clusters)[tree.owners]
         assert len(set(labels)) == n_clusters
         assert adjusted_rand_score(labels, other.cut(n_clusters)[other.owners]) == 1.0
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 10])
+@pytest.mark.parametrize("spread", [0, 3, 9])
+def test_ridgelines_join_centres_and_solve_their_systems(d, spread, rng):
+    k, covariances = 6, []
+    for _ in range(k):
+        axes = np.linalg.qr(rng.normal(size=(d, d)))[0]
+        covariances.append((axes * 10.0 ** rng.uniform(-spread, 0, d)) @ axes.T)
+    density = MixtureDensity(
+        np.full(k, 1 / k), 100 + rng.normal(size=(k, d)), np.array(covariances)
+    )
+    pairs = np.column_stack(np.triu_indices(k, 1))
+    points = _Ridgelines(density, pairs).points(np.tile(np.linspace(0, 1, 9), (len(pairs), 1)))
+    np.testing.assert_allclose(points[:, 0], density.means[pairs[:, 0]], atol=1e-9)
+    np.testing.assert_allclose(points[:, -1], density.means[pairs[:, 1]], atol=1e-12)
+    # At a point of a ridgeline, the gradients of the two components have opposite directions.
+    first, second = (
+        np.einsum("pij,ptj->pti", density.precisions[own], points - density.means[own][:, None])
+        for own in pairs.T
+    )
+    for one, other in zip(
+        first[:, 1:-1].reshape(-1, d), second[:, 1:-1].reshape(-1, d), strict=True
+    ):
+        lengths = np.linalg.norm(one) * np.linalg.norm(other)
+        assert one @ other == pytest.approx(-lengths, rel=1e-3 if spread == 9 else 1e-6)

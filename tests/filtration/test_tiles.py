@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.spatial import KDTree
 
-from sklearn_dptda.filtration._nearest_sums import FixedPointPower, tiled_sums
+from sklearn_dptda.filtration._nearest_sums import FixedPointPower, nearest_squared, tiled_sums
 from tests.filtration.test_measure import grid_nodes
 
 
@@ -37,6 +38,35 @@ def test_sums_are_those_of_brute_force(d, p, rng):
                     found = tiled_sums(points, axes, power, memory)
                     assert found.dtype == np.int64
                     np.testing.assert_array_equal(found.ravel(), expected)
+
+
+class RoundingTree:
+    """A tree that takes distances for equal that differ in their last digits, and any of them."""
+
+    def __init__(self, points):
+        self.points, self.tree = points, KDTree(points)
+
+    def query(self, queries, n):
+        distances = np.linalg.norm(queries[:, None] - self.points, axis=2)
+        places = np.lexsort((-distances, np.round(distances, 12)), axis=1)[:, :n]
+        return np.take_along_axis(distances, places, axis=1), places
+
+    def query_ball_point(self, query, reach):
+        return self.tree.query_ball_point(query, reach)
+
+
+@pytest.mark.parametrize("k", [1, 3, 10, 40])
+def test_a_tree_that_rounds_changes_nothing(k, rng):
+    queries = rng.uniform(size=(30, 2))
+    # Many points are nearly as far from the first query as the k-th.
+    angles = np.linspace(0, 6, 60)
+    ring = queries[0] + np.c_[np.cos(angles), np.sin(angles)] * (
+        1 + rng.integers(0, 9, (60, 1)) / 2**50
+    )
+    points = np.r_[ring, rng.integers(0, 5, (60, 2)) / 4, rng.uniform(size=(20, 2))]
+    found = nearest_squared(points, RoundingTree(points), queries, k)
+    expected = nearest_squared(points, None, queries, k)
+    np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(expected, axis=1))
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e6, -1e9])
