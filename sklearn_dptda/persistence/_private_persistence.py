@@ -261,7 +261,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         if self.mechanism == "exact" and math.isfinite(rate):
             released += ", with coordinates on a public grid"
             if self.utility == "max":
-                released += ", and the cap of the function under which they are drawn"
+                released += ", and the cap of the function that they describe"
         rho = n_draws * bounded_range_rho(rate)
         if self.clipped_share:
             mechanism += ", and the discrete Laplace mechanism"
