@@ -1,5 +1,7 @@
 """The command ``demo``: private persistence diagrams of simulated and of real data."""
 
+import textwrap
+
 import numpy as np
 from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
@@ -13,10 +15,10 @@ from sklearn_dptda.persistence import CubicalPersistence, PrivatePersistence
 from sklearn_dptda.plotting import FiltrationDisplay, PersistenceDiagramDisplay
 
 CAPTION = (
-    "Top: the points and their distance-to-measure function. Bottom: birth and death of the "
-    "components (H0) and loops (H1) of this function. Features far from\nthe diagonal persist "
+    "Left: the points and their distance-to-measure function. Right: birth and death of the "
+    "components (H0) and loops (H1) of this function. Features far from the diagonal persist "
     "long. Hollow markers: exact diagram, shown because these data are public. Filled markers: "
-    "private release. With 95 % probability, none of them is\nnoise if at most two features of a "
+    "private release. With 95 % probability, none of them is noise if at most two features of a "
     "dimension stand out (the digits have more). Grey markers, in the shaded band, may be noise."
 )
 # Largest number of points of a cloud that the picture shows.
@@ -99,17 +101,18 @@ def _run(args):
 
 
 def _draw(drawn, epsilon, path):
-    """Draw the functions and the diagrams, one column of panels for each data set."""
-    figure = Figure(figsize=(4.2 * len(drawn), 8.2), layout="constrained")
-    axes = figure.subplots(2, len(drawn))
+    """Draw the functions and the diagrams, one row of panels for each data set."""
+    # A narrow picture can be read on a phone.
+    figure = Figure(figsize=(8.4, 4.1 * len(drawn)), layout="constrained")
+    axes = figure.subplots(len(drawn), 2)
     finite = [d[d[:, 1] < row[2].upper] for row in drawn for d in row[3].reference]
     limit = 1.3 * max(float(d.max()) for d in finite if len(d))
-    for column, (name, cloud, function, display) in enumerate(drawn):
+    for row, (name, cloud, function, display) in zip(axes, drawn, strict=True):
         some = cloud[:: max(1, len(cloud) // _MAX_POINTS_DRAWN)]
-        FiltrationDisplay(function, points=some).plot(ax=axes[0, column], title=name)
+        FiltrationDisplay(function, points=some).plot(ax=row[0], title=name)
         display.upper = limit
-        display.plot(ax=axes[1, column], title=f"private diagram, epsilon = {epsilon:g}")
-    figure.supxlabel(CAPTION, fontsize=9)
+        display.plot(ax=row[1], title=f"private diagram, epsilon = {epsilon:g}")
+    figure.supxlabel(textwrap.fill(CAPTION, 88), fontsize=12)
     figure.savefig(path, dpi=110)
 
 

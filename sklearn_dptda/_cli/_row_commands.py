@@ -406,13 +406,14 @@ class BoundsRelease(PaidRelease):
     def content(self, private):
         return {
             "shape": private.shape,
+            "columns": [label.short() for label in self.labels],
             "bounds": list(private.bounds_),
             "clipped_share": private.clipped_share_,
         }
 
     def table(self, private):
-        low, high = private.bounds_
-        return ("column", "low", "high"), zip(range(len(low)), low, high, strict=True)
+        names = [label.short() for label in self.labels]
+        return ("column", "low", "high"), zip(names, *private.bounds_, strict=True)
 
 
 def _add_bounds_command(parser):
@@ -451,7 +452,8 @@ choosing the numbers:
 {PAYING_HELP}
 what is written:
   OUT/bounds.json    the box, the share of the rows outside it, and the guarantee
-  OUT/bounds.csv     column, low and high
+  OUT/bounds.csv     the name of each column if you pass --columns with names, otherwise its
+                     number in the file from 0, and its low and high end
 """,
     add_arguments=_add_bounds_command,
     run=partial(run_paid, BoundsRelease),

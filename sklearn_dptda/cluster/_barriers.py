@@ -369,13 +369,19 @@ def _tops_of_strings(
         for _ in range(_N_ROUNDS):
             moved = density.mean_shift(images[:, 1:-1].reshape(-1, shape[2])).reshape(shape)
             images[:, 1:-1] += _STRING_STEP * (moved - images[:, 1:-1])
-            images = np.array([_evenly_spaced(string) for string in images])
+            images = _evenly_spaced(images)
         heights = density.height(images[:, 1:-1].reshape(-1, shape[2])).reshape(shape[:2])
         yield from images[np.arange(len(images)), 1 + heights.argmax(axis=1)]
 
 
-def _evenly_spaced(images: FloatArray) -> FloatArray:
-    lengths = np.linalg.norm(np.diff(images, axis=0), axis=1)
-    times = np.concatenate([[0.0], np.cumsum(lengths)])
-    even = np.linspace(0.0, times[-1], len(images))
-    return np.column_stack([np.interp(even, times, column) for column in images.T])
+def _evenly_spaced(strings: FloatArray) -> FloatArray:
+    """Move the images of each string along its polygon, so that they are equally far apart."""
+    n_images, rows = strings.shape[1], np.arange(len(strings))[:, None]
+    times = np.zeros(strings.shape[:2])
+    np.cumsum(np.linalg.norm(np.diff(strings, axis=1), axis=2), axis=1, out=times[:, 1:])
+    even = np.linspace(0.0, times[:, -1], n_images, axis=1)
+    after = np.clip((times[:, None] <= even[..., None]).sum(axis=2), 1, n_images - 1)
+    start, stop = times[rows, after - 1], times[rows, after]
+    parts = (even - start) / np.maximum(stop - start, np.finfo(float).tiny)
+    before = strings[rows, after - 1]
+    return before + parts[..., None] * (strings[rows, after] - before)

@@ -100,7 +100,8 @@ def adaptive_heights(noisy: IntArray, width: int, variance: float) -> tuple[Floa
             here = tuple(slice(max(0, -x), min(0, -x) or None) for x in step)
             there = tuple(slice(max(0, x), min(0, x) or None) for x in step)
             ratio = 0.5 * sizes[here] * (heights[here] - heights[there]) ** 2
-            weight = near * np.clip(2 - 2 * ratio / _UNLIKE, 0, 1)
+            # Faster than np.clip for the small arrays of most grids.
+            weight = near * np.minimum(np.maximum(2 - 2 * ratio / _UNLIKE, 0), 1)
             totals[here] += weight * blocks[there]
             weights[here] += weight
             squares[here] += weight**2

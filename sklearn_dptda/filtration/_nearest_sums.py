@@ -111,13 +111,28 @@ class FixedPointPower:
 
     def integers(self, squared: FloatArray) -> NDArray[np.int64]:
         """Convert squared distances to integers."""
+        return self.whole(squared).astype(np.int64)
+
+    def whole(self, squared: FloatArray) -> FloatArray:
+        """Convert squared distances to integers, as floats."""
         power = np.sqrt(squared)
-        power /= self.cap
-        np.minimum(power, 1.0, out=power)
-        if self.p != 1:
+        # Looking for a value beyond the cap is faster than capping all of them.
+        if power.max(initial=0.0) > self.cap:
+            np.minimum(power, self.cap, out=power)
+        if self.p == 1:
+            power *= 2.0**self.bits / self.cap
+        else:
+            power /= self.cap
             power **= self.p
-        power *= 2.0**self.bits
-        return np.rint(power, out=power).astype(np.int64)
+            power *= 2.0**self.bits
+        return np.rint(power, out=power)
+
+    def whole_sums(self, whole: FloatArray) -> NDArray[np.int64]:
+        """Sum the rows of integers that are given as floats."""
+        if (n := whole.shape[1]) > 2 ** (53 - self.bits):
+            return whole.astype(np.int64).sum(axis=1)
+        # Floats add up such sums exactly in any order, and a matrix product is the fastest.
+        return (whole @ np.ones(n)).astype(np.int64)
 
     def values(self, sums: NDArray[np.int64], parts: FloatArray | None = None) -> FloatArray:
         """Convert sums of ``k`` integers, and of fractions of them, to values of the distance."""
@@ -382,14 +397,14 @@ def _sums(
 
 def _capped_sums(squared: FloatArray, power: FixedPointPower) -> NDArray[np.int64]:
     """Sum the rows of squared distances, for each cap."""
-    integers = power.integers(squared)
-    sums = [integers.sum(axis=1)]
-    longest = integers.max(initial=0)
+    whole = power.whole(squared)
+    sums = [power.whole_sums(whole)]
+    longest = whole.max(initial=0.0) if len(power.tops) > 1 else 0.0
     for top in power.tops[1:]:
         # A cap above all distances changes nothing. The caps are in descending order.
         if top < longest:
-            np.minimum(integers, top, out=integers)
-            sums.append(integers.sum(axis=1))
+            np.minimum(whole, top, out=whole)
+            sums.append(power.whole_sums(whole))
         else:
             sums.append(sums[-1])
     return np.array(sums)

@@ -40,7 +40,7 @@ _MANTISSA_BITS = 128
 # Blocks are split until this many tenths of the proposals of a level survive, or until twice the
 # second number of blocks have been created, including those that were split. Both only affect
 # speed.
-_LEVEL_ACCEPTANCE = 8
+_LEVEL_ACCEPTANCE = 5
 _MAX_BLOCKS = 400
 # Up to this number of free points, runs of births are faster than arrays over all births.
 _MOST_POINTS_FOR_RUNS = 16
@@ -518,17 +518,21 @@ def weight_below(tops: IntArray, measure: BaseMeasure) -> IntArray:
 
 def weight_below_few(points: Sequence[Point], r: int, measure: BaseMeasure) -> int:
     """Return the total weight of all columns in closed form, without arrays over all births."""
+    size, column = measure.size, measure.column(2 * r)
 
-    def diagonal(start: int) -> int:
-        """Return the weight below tops that no point raises, from the birth ``start`` on."""
+    def diagonal(start: int, stop: int) -> int:
+        """Return the weight of a run of births below tops that no point raises."""
         # Heights are 2 r up to this birth, and limited by the end of the grid from there on.
-        bend = max(measure.size - 2 * r, start)
-        return (bend - start) * measure.column(2 * r) + measure.staircase(measure.size - bend)
+        bend = min(max(size - 2 * r, start), stop)
+        weight = (bend - start) * column
+        if bend < stop:
+            weight += measure.staircase(size - bend) - measure.staircase(size - stop)
+        return weight
 
-    weight = diagonal(0)
-    for start, stop, top in _raised_runs(points, r, measure.size):
+    weight = diagonal(0, size)
+    for start, stop, top in _raised_runs(points, r, size):
         weight += measure.staircase(top - start) - measure.staircase(top - stop)
-        weight -= diagonal(start) - diagonal(stop)
+        weight -= diagonal(start, stop)
     return weight
 
 
@@ -539,12 +543,26 @@ def _diagonal_tops(size: int, r: int) -> IntArray:
 def _raised_runs(points: Sequence[Point], r: int, size: int) -> Iterator[tuple[int, int, int]]:
     """Yield disjoint runs of births whose tops are above those of the diagonal, and their tops."""
     raised = [
-        (max(b - r, 0), min(b + r, d - r - 1, size - 1) + 1, min(d + r, size)) for b, d in points
+        (min(d + r, size), max(b - r, 0), min(b + r, d - r - 1, size - 1) + 1) for b, d in points
     ]
-    for start, stop in pairwise(sorted({end for run in raised for end in run[:2]})):
-        tops = [top for first, last, top in raised if first <= start and stop <= last]
-        if tops:
-            yield start, stop, max(tops)
+    raised.sort(reverse=True)
+    # Disjoint runs in order. No later point raises them, because the highest tops come first.
+    done: list[tuple[int, int]] = []
+    for top, first, last in raised:
+        if first >= last:
+            continue
+        start, apart, low, high = first, [], first, last
+        for run in done:
+            if run[1] < first or run[0] > last:
+                apart.append(run)
+                continue
+            if start < run[0]:
+                yield start, run[0], top
+            start = max(start, run[1])
+            low, high = min(low, run[0]), max(high, run[1])
+        if start < last:
+            yield start, last, top
+        done = sorted([*apart, (low, high)])
 
 
 def square_around(point: Point, r: int, top: int) -> Square:

@@ -190,12 +190,12 @@ def gates_of_caps(
     ]
     gates, rounding = [], caps[0][1] * _ROUNDING
     for j, (smaller, (sensitivity, upper)) in enumerate(zip(split, caps, strict=True)):
-        losses = [0.0]
+        loss = 0.0
         for larger, (wider, _) in zip(split[:j], caps[:j], strict=True):
             both = (wider + sensitivity) * STEP_PADDING + rounding
-            losses.append(larger.apart(smaller) / both)
-            losses.append(larger.beyond(upper) / (wider * STEP_PADDING + rounding))
-        gates.append(max(losses))
+            loss = max(loss, larger.beyond(upper) / (wider * STEP_PADDING + rounding))
+            loss = max(loss, larger.apart(smaller, loss * both) / both)
+        gates.append(loss)
     return gates
 
 
@@ -215,10 +215,18 @@ class _Split(NamedTuple):
             finite.append(diagram)
         return cls(finite, births)
 
-    def apart(self, other: _Split) -> float:
-        """Return the largest distance between corresponding parts."""
-        moved = map(abs, np.subtract(self.births, other.births))
-        return max([*map(bottleneck_distance, self.finite, other.finite), *moved])
+    def apart(self, other: _Split, at_least: float) -> float:
+        """Return the largest distance between corresponding parts, or ``at_least`` if smaller."""
+        most = max([at_least, *map(abs, np.subtract(self.births, other.births))])
+        pairs = [
+            (max(np.ptp(d, axis=1).max(initial=0.0) for d in pair) / 2, *pair)
+            for pair in zip(self.finite, other.finite, strict=True)
+        ]
+        # All points can be matched to the diagonal, so most distances need not be computed.
+        for bound, one, two in sorted(pairs, key=lambda pair: -pair[0]):
+            if bound > most:
+                most = max(most, bottleneck_distance(one, two))
+        return float(most)
 
     def beyond(self, cap: float) -> float:
         """Return the distance from diagrams without coordinates above a cap."""
@@ -271,9 +279,9 @@ class CapsCover:
 
     def __init__(self, members: Sequence[Member], level: int) -> None:
         self._covers: list[tuple[int, int, int, list[Cover | BirthBall]]] = [
-            (place, m.weight, m.first_level(), [ball.cover(level) for ball in m.balls])
+            (place, m.weight, first, [ball.cover(level) for ball in m.balls])
             for place, m in enumerate(members)
-            if m.first_level() <= level
+            if (first := m.first_level()) <= level
         ]
 
     def weight(self, r: int) -> int:

@@ -40,6 +40,15 @@ def test_sums_are_those_of_brute_force(d, p, rng):
                     np.testing.assert_array_equal(found.ravel(), expected)
 
 
+@pytest.mark.parametrize("n", [8192, 8193, 20_000])
+def test_sums_that_floats_cannot_hold_are_exact(n):
+    # All but one of the points lie beyond the cap, so that the sum is odd and as large as can be.
+    power = FixedPointPower(1.0, 1, n)
+    whole = np.full((2, n), 2.0**power.bits)
+    whole[:, -1] -= 1
+    assert power.whole_sums(whole).tolist() == [n * 2**power.bits - 1] * 2
+
+
 class RoundingTree:
     """A tree that takes distances for equal that differ in their last digits, and any of them."""
 
