@@ -384,7 +384,11 @@ def test_forgotten_ids_are_said(name, is_seen, cloud, tmp_path, monkeypatch, cap
     model = DPMoG(2, 1.0, bounds=(-3, 400), random_state=0)
     assert seen(lambda: model.fit(frame)) == is_seen
     assert seen(lambda: DTMFiltration(bounds=(-3, 400), resolution=5).fit([frame])) == is_seen
-    assert not seen(lambda: clone(model).set_params(groups=name).fit(frame))
+    parts = [frame[:100], frame[100:]]
+    assert seen(lambda: model.fit_chunks(parts)) == is_seen
+    protected = clone(model).set_params(groups=name)
+    assert not seen(lambda: protected.fit(frame))
+    assert not seen(lambda: protected.fit_chunks(parts))
     assert not seen(lambda: model.fit(cloud))
     if is_seen:
         with pytest.raises(ValueError, match="and would count as a coordinate"):

@@ -57,6 +57,12 @@ def add_table(parser, what="one row per record"):
     """Add the arguments for a file of rows and how to read it."""
     parser.add_argument("points", help=f"CSV, TSV, TXT, NPY, NPZ or Parquet file with {what}")
     parser.add_argument("--columns", nargs="+", help="names or numbers of the columns to use")
+    parser.add_argument(
+        "--groups",
+        metavar="COLUMN",
+        help="name or number of the column that identifies people. All rows of a person are then "
+        "protected together, and the privacy unit is one person instead of one row",
+    )
     parser.add_argument("--key", help="name or number (from 0) of the array in an NPZ file")
     parser.add_argument(
         "--header",
@@ -85,7 +91,7 @@ def _add_gaps(parser):
 
 def table_options(args):
     """Return the options of the file of rows as keywords of the functions that read it."""
-    names = ("key", "columns", "header", "fill", "drop_incomplete")
+    names = ("key", "columns", "groups", "header", "fill", "drop_incomplete")
     return {name: getattr(args, name) for name in names}
 
 

@@ -73,6 +73,7 @@ class _FunctionRelease(PaidRelease):
             bounds=scaled_bounds(args),
             resolution=args.resolution,
             max_distance="private" if args.max_distance is None else args.max_distance,
+            groups=None if args.groups is None else True,
         )
         self.planned = make_pipeline(self.filtration, private)
 
@@ -84,7 +85,9 @@ class _FunctionRelease(PaidRelease):
                 f"--scale takes 1 number, or one for each of the {points.shape[1]} coordinates; "
                 f"got {len(self.args.scale)}."
             )
-        functions = self.filtration.fit_transform([points / self.args.scale])
+        points = points / self.args.scale
+        cloud = points if self.ids is None else _by_person(points, self.ids)
+        functions = self.filtration.fit_transform([cloud])
         self.private.fit(functions)
         return functions
 
@@ -109,6 +112,12 @@ class _FunctionRelease(PaidRelease):
         """Map the name of each homology dimension to its value."""
         names = (f"H{q}" for q in self.private.homology_dimensions_)
         return dict(zip(names, values, strict=True))
+
+
+def _by_person(points, ids):
+    """Return the points of each person."""
+    _, numbers, counts = np.unique(ids, return_inverse=True, return_counts=True)
+    return np.split(points[np.argsort(numbers, kind="stable")], np.cumsum(counts)[:-1])
 
 
 class _Diagrams(NamedTuple):
@@ -286,8 +295,8 @@ def _add_diagram(parser):
 DIAGRAM = Command(
     name="diagram",
     description="Release the persistence diagrams of a point cloud under differential privacy.\n"
-    "The privacy unit is one row, which may be replaced by another; the number of\n"
-    "rows is public.",
+    "The privacy unit is one row, or one person with --groups, which may be replaced\n"
+    "by another; the number of rows or people is public.",
     epilog=f"""\
 example:
   python -m sklearn_dptda diagram points.csv --bounds -3 3.5 --epsilon 1 --m 0.1 -o out
@@ -396,8 +405,8 @@ def _add_betti(parser):
 BETTI = Command(
     name="betti",
     description="Release the numbers of long-lived components and loops of a point cloud under\n"
-    "differential privacy. The privacy unit is one row, which may be replaced by\n"
-    "another; the number of rows is public.",
+    "differential privacy. The privacy unit is one row, or one person with --groups,\n"
+    "which may be replaced by another; the number of rows or people is public.",
     epilog=f"""\
 example:
   python -m sklearn_dptda betti points.csv --bounds -3 3.5 --epsilon 0.3 --m 0.2 --threshold 0.2

@@ -12,7 +12,10 @@ def is_missing(cell):
 
 
 def without_gaps(table, names, fill, drops):
-    """The table with missing cells filled, and without the rows that still have some."""
+    """Fill missing cells, and leave out the rows that still have some.
+
+    Returns the table and which rows of the original one it has.
+    """
     constants = _constants(names, table.shape[1], fill)
     missing = np.column_stack([_gaps(column) for column in table.T])
     # Texts of a fixed length would cut a longer constant off.
@@ -21,10 +24,10 @@ def without_gaps(table, names, fill, drops):
         kind = table.dtype.kind
         table[missing[:, place], place] = constant if kind in "OUS" else _number(constant)
         missing[:, place] = False
-    kept = ~missing.any(axis=1)
-    if drops and not kept.any():
+    kept = ~missing.any(axis=1) if drops else np.ones(len(table), dtype=bool)
+    if not kept.any():
         raise ValueError("--drop-incomplete: no row is complete.")
-    return table[kept] if drops else table
+    return table[kept], kept
 
 
 def _gaps(column):

@@ -182,11 +182,11 @@ def _matrix(path):
         raise ValueError(f"{path} is not a matrix in a format of SciPy.") from None
     # The limit on the number of columns is for tables: a matrix has as many columns as nodes. Cells
     # that are not numbers are refused later, because the advice for tables does not apply.
-    return read_table(path, max_columns=math.inf)[1]
+    return read_table(path, max_columns=math.inf).cells
 
 
 def _edges(path, nodes, directed, columns, header):
-    _, table, _ = read_table(path, columns=columns, header=header)
+    table = read_table(path, columns=columns, header=header).cells
     if table.shape[1] != 2:
         raise ValueError(
             f"{path} has {table.shape[1]} columns: choose the two columns of the ends with "

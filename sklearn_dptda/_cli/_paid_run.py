@@ -118,11 +118,13 @@ class PaidRelease:
 
     ``private`` is the estimator that pays, and ``planned`` is the estimator for which the loss is
     planned. Subclasses list the files that they write in ``files``, and override the methods that
-    produce them. The results of ``describe``, ``content``, ``table`` and ``write_file`` must be
-    differentially private or public.
+    produce them. ``ids`` has the person of each row, if people are protected. The results of
+    ``describe``, ``content``, ``table`` and ``write_file`` must be differentially private or
+    public.
     """
 
     files: ClassVar[tuple[str, ...]]
+    ids: Any = None
 
     def __init__(self, args: Namespace, private: Any) -> None:
         self.args = args
@@ -130,7 +132,8 @@ class PaidRelease:
 
     def prepare(self) -> Any:
         """Read and check the records."""
-        points, self.labels = read_labelled_points(self.args.points, **table_options(self.args))
+        options = table_options(self.args)
+        points, self.labels, self.ids = read_labelled_points(self.args.points, **options)
         return points
 
     def remarks(self) -> Iterable[str]:
@@ -198,7 +201,8 @@ def run_paid(make_release, args):
             data = release.prepare()
         with _reserved(output_folder(args.out), files, args.force, args.resume) as beside:
             accountant = budget.accountant()
-            with _repeatable(beside, accountant, (release.private, data), args.resume):
+            people = () if release.ids is None else (release.ids,)
+            with _repeatable(beside, accountant, (release.private, data, *people), args.resume):
                 with accountant, slow("drawing the release"):
                     result = release.release(data)
                 try:

@@ -55,23 +55,36 @@ class ColumnLabel(NamedTuple):
         return str(self.place) if self.name is None else self.name
 
 
+class Table(NamedTuple):
+    """The cells of a table, with names and labels of its columns.
+
+    ``names`` is None if the file has none. ``ids`` has the person of each row, or is None if a row
+    is a record.
+    """
+
+    names: list[str] | None
+    cells: np.ndarray
+    labels: list[ColumnLabel]
+    ids: np.ndarray | None
+
+
 def read_points(path, **options):
     """Read an (n, d) array of numbers, with the options of :func:`read_table`."""
     return read_labelled_points(path, **options)[0]
 
 
 def read_labelled_points(path, **options):
-    """Read an (n, d) array of numbers, and the labels of its columns."""
-    names, table, labels = read_table(path, **options)
+    """Read an (n, d) array of numbers, the labels of its columns, and the ids of people, if any."""
+    names, table, labels, ids = read_table(path, **options)
     points = as_numbers(path, table, labels)
     if remark_on_ids(names or ()):
         print(
-            "warning: a column seems to identify people or rows, and counts as a coordinate. To "
-            "leave it out, name the other columns by --columns. Commands protect one row. If a "
-            "person can have several, use groups in Python.",
+            "warning: a column seems to identify people or rows, and counts as a coordinate. If a "
+            "person can have several rows, pass its name to --groups, which protects all of them. "
+            "Otherwise, name the other columns by --columns.",
             file=sys.stderr,
         )
-    return points, labels
+    return points, labels, ids
 
 
 def read_table(
@@ -79,15 +92,17 @@ def read_table(
     *,
     key=None,
     columns=None,
+    groups=None,
     header=None,
     fill=(),
     drop_incomplete=False,
     max_columns=MAX_COLUMNS,
 ):
-    """Read the names of the columns (or None), the cells, and the public labels of columns.
+    """Read a :class:`Table`.
 
     The file is CSV, TSV, TXT, NPY, NPZ or Parquet. ``key`` selects one of several arrays of an NPZ
-    file, and ``columns`` selects columns, both by name or by number from 0. With ``header=None``,
+    file, and ``columns`` selects columns, both by name or by number from 0. ``groups`` is the
+    column of the ids of people, which is left out of the cells. With ``header=None``,
     the first row of a text file is taken as names if it contains neither a number nor a word for a
     missing number. ``fill`` and ``drop_incomplete`` say how to treat missing cells of the selected
     columns. A ``ValueError`` says what cannot be used, and counts rows, but quotes no values. It
@@ -114,6 +129,13 @@ def read_table(
         ColumnLabel(j, names[j] if named else None, is_guessed=names is not None and not named)
         for j in range(table.shape[1])
     ]
+    ids = None
+    if groups is not None:
+        owner = column_place("--groups", groups, names, table.shape[1])
+        ids = _ids(path, table[:, owner], groups)
+        columns = columns or [str(j) for j in range(table.shape[1]) if j != owner]
+        if owner in (column_place("--columns", c, names, table.shape[1]) for c in columns):
+            raise ValueError(f"--columns names the column of --groups, {groups!r}: leave it out.")
     if columns is not None:
         places = [column_place("--columns", c, names, table.shape[1]) for c in columns]
         labels = [
@@ -133,8 +155,20 @@ def read_table(
             "choose --columns, by name or number from 0."
         )
     if fill or drop_incomplete:
-        table = without_gaps(table, names, fill, drop_incomplete)
-    return names, table, labels
+        table, kept = without_gaps(table, names, fill, drop_incomplete)
+        ids = None if ids is None else ids[kept]
+    return Table(names, table, labels, ids)
+
+
+def _ids(path, column, name):
+    """Return the ids of people as texts, or refuse a column in which some are missing."""
+    ids = np.array([str(cell).strip() for cell in column.tolist()])
+    if missing := sum(is_missing(each) for each in ids.tolist()):
+        raise ValueError(
+            f"{path}: {missing:,} of {len(ids):,} rows have no id in the column {name!r} of "
+            "--groups. Write one for each row, or leave these rows out."
+        )
+    return ids
 
 
 def check_is_file(path):

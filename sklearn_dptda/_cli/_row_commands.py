@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
 
 from sklearn_dptda._cli._command import (
     Command,
@@ -33,7 +34,22 @@ _MAX_COLUMNS_UNCHECKED, _MAX_ROWS_NEEDED = 32, 5000
 _MAX_COLUMNS_PRINTED = 5
 
 
-class ClusterRelease(PaidRelease):
+class _RowRelease(PaidRelease):
+    """A release of rows, which belong to people if there is a column of ids."""
+
+    def __init__(self, args, private):
+        super().__init__(args, private)
+        self.planned = clone(private).set_params(groups=args.groups)
+
+    def fit(self, rows):
+        """Pay, and learn from the rows."""
+        return self.private.fit(rows, groups=self.ids)
+
+    def release(self, data):
+        return self.fit(data)
+
+
+class ClusterRelease(_RowRelease):
     """The weights, means and shapes of clusters."""
 
     files = ("clusters.json", "clusters.csv")
@@ -61,7 +77,7 @@ class ClusterRelease(PaidRelease):
         # The decision may depend on the number of rows only if that number is public.
         is_public = self.args.adjacency == "replace-one"
         enough = max(len(rows) if is_public else 0, _MAX_ROWS_NEEDED)
-        needed = self.private._rows_for_bounds(width)
+        needed = self.planned._rows_for_bounds(width)
         if width > _MAX_COLUMNS_UNCHECKED and needed > enough:
             advice = "If you have this many rows, and their number is public, pass --adjacency "
             raise ValueError(
@@ -167,7 +183,7 @@ def _add_cluster(parser):
 CLUSTER = Command(
     name="cluster",
     description="Release weights, means and shapes of clusters under differential privacy. The\n"
-    "privacy unit is one row.",
+    "privacy unit is one row, or one person with --groups.",
     epilog=f"""\
 example:
   python -m sklearn_dptda cluster rows.csv --n-clusters 3 --epsilon 1 --bounds -10 10 -o out
@@ -200,7 +216,7 @@ what is written:
 )
 
 
-class SynthesizeRelease(PaidRelease):
+class SynthesizeRelease(_RowRelease):
     """Synthetic rows that are drawn from a private measure on a box."""
 
     files = ("synthetic.csv", "synthetic.json")
@@ -223,7 +239,7 @@ class SynthesizeRelease(PaidRelease):
 
     def prepare(self):
         args = self.args
-        names, table, labels = read_table(args.points, **table_options(args))
+        names, table, labels, self.ids = read_table(args.points, **table_options(args))
         parquet = Path(args.points).suffix.lower() in (".parquet", ".pq")
         if names is not None and args.header is None and not parquet:
             raise ValueError(
@@ -249,7 +265,7 @@ class SynthesizeRelease(PaidRelease):
 
     def release(self, data):
         names, rows, integers = data
-        drawn = self.private.fit(rows).sample(self.args.rows, random_state=self.args.seed)
+        drawn = self.fit(rows).sample(self.args.rows, random_state=self.args.seed)
         for j in integers:
             drawn[:, j] = np.rint(drawn[:, j].astype(float))
         return names, drawn, integers
@@ -354,7 +370,7 @@ def _add_synthesize(parser):
 SYNTHESIZE = Command(
     name="synthesize",
     description="Release a measure on a box under differential privacy, and draw synthetic rows\n"
-    "from it. The privacy unit is one row.",
+    "from it. The privacy unit is one row, or one person with --groups.",
     epilog=f"""\
 example:
   python -m sklearn_dptda synthesize people.csv --header --column-bounds age 0 120 \\
@@ -383,7 +399,7 @@ what is written:
 )
 
 
-class BoundsRelease(PaidRelease):
+class BoundsRelease(_RowRelease):
     """A box around rows, and the share of the rows outside it."""
 
     files = ("bounds.json", "bounds.csv")
@@ -433,7 +449,7 @@ def _add_bounds_command(parser):
 BOUNDS = Command(
     name="bounds",
     description="Release a box around rows, and the share of the rows outside it, under\n"
-    "differential privacy. The privacy unit is one row.",
+    "differential privacy. The privacy unit is one row, or one person with --groups.",
     epilog=f"""\
 example:
   python -m sklearn_dptda bounds rows.csv --epsilon 0.1 --start -1000 1000 -o out

@@ -24,7 +24,7 @@ from sklearn_dptda.privacy._estimator import HoldsPrivateStepsMixin
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._clouds import check_cloud, check_collection, first_places
-from sklearn_dptda.utils._people import warn_of_ids
+from sklearn_dptda.utils._people import column_names, warn_of_ids
 from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, ListOutputMixin
 from sklearn_dptda.utils._tasks import run
 
@@ -116,7 +116,7 @@ class BaseFiltration(
         items = check_collection(X)
         clouds = self._check(items)
         if not self.groups:
-            warn_of_ids(items[0])
+            warn_of_ids(column_names(items[0]))
         return clouds, [clouds[i] for i in sorted(set(first_places(items)))]
 
     def _read(self, cloud: Any, name: str, n_features: int | None) -> Cloud:

@@ -37,6 +37,7 @@ from sklearn_dptda.utils._frames import Columns, parts_elsewhere
 from sklearn_dptda.utils._people import (
     check_number_of_people,
     check_one_label,
+    column_names,
     refuse_ids_as_feature,
     refuse_split_people,
     split_people,
@@ -181,6 +182,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         self._check_people(self.groups is not None)
         check = partial(self._check_table, ensure_min_samples=0)
         rows = open_chunks(self, chunks, check, self._coding())
+        warn_of_ids(getattr(self, "feature_names_in_", ()))
         rows = replace(rows, unit=self._unit(), mass=self._mass())
         for remark in self._pay_and_learn(rows):
             warn_caller(remark)
@@ -242,13 +244,13 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         are_given = ids is not None
         self._check_people(are_given or self.groups is not None)
         if self.groups is None and not are_given:
-            warn_of_ids(X)
+            warn_of_ids(column_names(X))
             table, columns = self._check_table(X)
             return replace(Rows.of_array(_beside(table, labels), columns), unit=self._unit())
         given = ids
         X, ids = split_people(X, self.groups, given)
         refuse_ids_as_feature(X, given)
-        warn_of_ids(X)
+        warn_of_ids(column_names(X))
         check_number_of_people(len(set(ids)))
         if labels is not None:
             _check_as_many(labels, len(ids))

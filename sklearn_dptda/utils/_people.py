@@ -110,9 +110,9 @@ def remark_on_ids(names: Iterable[Any]) -> str | None:
     )
 
 
-def warn_of_ids(X: Any) -> None:
-    """Warn if a column of a data frame has the name of an identifier."""
-    if remark := remark_on_ids(column_names(X)):
+def warn_of_ids(names: Iterable[Any]) -> None:
+    """Warn if a column has the name of an identifier."""
+    if remark := remark_on_ids(names):
         warn_caller(remark)
 
 

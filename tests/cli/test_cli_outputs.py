@@ -120,7 +120,7 @@ def test_a_release_that_came_while_rows_were_read_is_not_overwritten(folder, cap
     def meanwhile(*_, **__):
         (folder / "out").mkdir()
         (folder / "out" / "clusters.csv").write_text("paid for")
-        return ROWS, [ColumnLabel(0), ColumnLabel(1)]
+        return ROWS, [ColumnLabel(0), ColumnLabel(1)], None
 
     monkeypatch.setattr("sklearn_dptda._cli._paid_run.read_labelled_points", meanwhile)
     assert main([*CLUSTER, *LEDGER, "-o", "out"]) == 2

@@ -1,0 +1,166 @@
+"""Commands that protect people, whose ids are in a column of the file."""
+
+import json
+
+import numpy as np
+import pytest
+
+from sklearn_dptda import DTMFiltration, PrivatePersistence
+from sklearn_dptda.__main__ import main
+from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.metric_privacy import PrivateMeasure
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy import PrivacyAccountant
+
+RNG = np.random.default_rng(0)
+POINTS = RNG.uniform(-1, 1, size=(400, 2))
+# Nobody's rows are adjacent.
+IDS = RNG.permutation(np.repeat([f"p{j}" for j in range(80)], 5))
+
+COMMANDS = {
+    "diagram": "--bounds -1 1 --resolution 9 --m 0.3",
+    "betti": "--bounds -1 1 --resolution 9 --m 0.3 --threshold 0.1",
+    "cluster": "--bounds -1 1 --kind kmeans --n-clusters 2 --delta 0",
+    "synthesize": "--header --bounds -1 1",
+    "bounds": "--epsilon 1 --start -9 9",
+}
+
+
+def write(path, points=POINTS, ids=IDS):
+    rows = [f"{x!r},{who},{y!r}" for who, (x, y) in zip(ids, points.tolist(), strict=True)]
+    path.write_text("\n".join(["x,patient,y", *rows]))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "visits.csv")
+    return tmp_path
+
+
+def call(name, *options):
+    return main([name, "visits.csv", *COMMANDS[name].split(), *options, "-o", "out"])
+
+
+def written(folder):
+    (path,) = (folder / "out").glob("*.json")
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_unit_is_one_person_in_files_ledgers_and_plans(name, folder, capsys):
+    budget = ["--ledger", "l.db", "--budget", "9", "1e-3"]
+    assert call(name, "--groups", "patient", *budget) == 0
+    assert "one person" in written(folder)["guarantee"]["unit"]
+    (line,) = PrivacyAccountant.open("l.db").spends()
+    assert "one person" in line.unit
+    # Rows cannot be added to people, neither in a run nor in its plan.
+    for dry in ([], ["--dry-run"]):
+        more = ["--columns", "x", "y", "--ledger", "l.db", "--force", *dry]
+        assert call(name, *more) == 2
+        assert "losses of" in capsys.readouterr().err
+    assert len(PrivacyAccountant.open("l.db")) == 1
+
+
+def people(points=POINTS, ids=IDS):
+    return [points[ids == who] for who in np.unique(ids)]
+
+
+def diagram():
+    dtm = DTMFiltration(0.3, bounds=(-1, 1), resolution=9, max_distance="private", groups=True)
+    private = PrivatePersistence(1.0, random_state=0)
+    return private.fit_transform(dtm.fit_transform([people()]))[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "expected"),
+    [
+        ("diagram", lambda found: [found["diagrams"][q] for q in ("H0", "H1")], diagram),
+        (
+            "cluster",
+            lambda found: found["means"],
+            lambda: (
+                DPLloyd(2, delta=0.0, bounds=(-1, 1), random_state=0)
+                .fit(POINTS, groups=IDS)
+                .cluster_centers_
+            ),
+        ),
+        (
+            "synthesize",
+            lambda found: found["private_number_of_rows"],
+            lambda: (
+                PrivateMeasure(bounds=(-1, 1), random_state=0).fit(POINTS, groups=IDS).n_samples_
+            ),
+        ),
+        (
+            "bounds",
+            lambda found: found["bounds"],
+            lambda: (
+                PrivateBounds(epsilon=1.0, start=(-9, 9), adjacency="replace-one", random_state=0)
+                .fit(POINTS, groups=IDS)
+                .bounds_
+            ),
+        ),
+    ],
+)
+def test_releases_are_those_of_the_estimators(name, field, expected, folder):
+    assert call(name, "--groups", "patient", "--seed", "0") == 0
+    found, same = field(written(folder)), expected()
+    for one, other in zip(found, same, strict=True) if name == "diagram" else [(found, same)]:
+        np.testing.assert_allclose(np.reshape(one, np.shape(other)), other)
+
+
+def test_rows_that_are_dropped_take_their_ids_along(folder):
+    gaps = POINTS.copy()
+    gaps[::7, 1] = np.nan
+    kept = np.isfinite(gaps[:, 1])
+    means = []
+    for points, ids in ((gaps, IDS), (gaps[kept], IDS[kept])):
+        write(folder / "visits.csv", points, ids)
+        more = ["--groups", "1", "--drop-incomplete", "--seed", "0", "--force"]
+        assert call("cluster", *more) == 0
+        means.append(written(folder)["means"])
+    assert means[0] == means[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--groups", "nobody"], "--groups: there is no column 'nobody'"),
+        (["--groups", "patient", "--columns", "x", "patient"], "--columns names the column of"),
+        (["--groups", "patient", "--columns", "1"], "--columns names the column of"),
+    ],
+)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_wrong_columns_are_refused_unpaid(name, options, said, folder, capsys):
+    assert call(name, *options, "--ledger", "l.db", "--budget", "9", "1e-3") == 2
+    assert said in capsys.readouterr().err
+    assert not (folder / "l.db").exists() and not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("gap", ["", "NA", "?"])
+@pytest.mark.parametrize("more", [[], ["--fill", "0"], ["--drop-incomplete"]])
+def test_missing_ids_are_refused_and_no_id_is_quoted(gap, more, folder, capsys):
+    ids = IDS.astype(object)
+    ids[:3] = gap
+    write(folder / "visits.csv", ids=ids)
+    assert call("cluster", "--groups", "patient", *more) == 2
+    error = capsys.readouterr().err
+    assert "3 of 400 rows have no id in the column 'patient'" in error
+    assert not any(who in error for who in set(IDS))
+
+
+def test_a_run_with_other_people_is_another_run(folder, capsys, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn_dptda._cli._row_commands.ClusterRelease.content", interrupt)
+        assert call("cluster", "--groups", "patient", "--ledger", "l.db", "--budget", "9") == 130
+    write(folder / "visits.csv", ids=np.roll(IDS, 1))
+    resumed = ["--groups", "patient", "--ledger", "l.db", "--resume"]
+    assert call("cluster", *resumed) == 2
+    assert "had other arguments or another file" in capsys.readouterr().err
+    write(folder / "visits.csv")
+    assert call("cluster", *resumed) == 0
+    assert len(PrivacyAccountant.open("l.db")) == 1
