@@ -432,8 +432,9 @@ def lattice_sums(
     bits = histogram.weight_bits
     # 32 bits halve the memory traffic if they can hold the number of points.
     narrow = np.int32 if histogram.n_points << bits < 2**31 else np.int64
-    padded = np.pad(histogram.counts.astype(narrow), [(r, r) for r in reach])
-    reached: IntArray = np.zeros([len(range(0, size, refinement)) for size in shape], dtype=narrow)
+    phases = _phases(histogram.counts.astype(narrow), reach, refinement)
+    n_nodes = -(-shape // refinement)
+    reached: IntArray = np.zeros(n_nodes, dtype=narrow)
     sums = _Missing(reached.shape, bits)
     distinct, starts = np.unique(levels, return_index=True)
     previous, caps, capped = 0, list(power.tops), []
@@ -447,12 +448,38 @@ def lattice_sums(
             capped.append(sums.total(missing, caps.pop() - previous))
         sums.add(missing, level - previous)
         previous = level
-        for corner in offsets[begin:end] + reach:
-            ends = corner + shape
-            reached += padded[tuple(map(slice, corner, ends, itertools.repeat(refinement)))]
+        starts, places = np.divmod(offsets[begin:end] + reach, refinement)
+        for place, start, stop in zip(
+            places.tolist(), starts.tolist(), (starts + n_nodes).tolist(), strict=True
+        ):
+            reached += phases[*place, *map(slice, start, stop)]
     missing = np.maximum((power.k << bits) - reached, 0).astype(np.int64)
     capped += [sums.total(missing, cap - previous) for cap in reversed(caps)]
     return capped[::-1]
+
+
+def _phases(counts: IntArray, reach: IntArray, refinement: int) -> IntArray:
+    """Return counts with margins of ``reach``, where the neighbours of all nodes are adjacent.
+
+    The first indices are the place of a cell among ``refinement`` cells along each axis.
+    """
+    sizes = -(-(np.array(counts.shape) + 2 * reach) // refinement)
+    phases = np.zeros((*itertools.repeat(refinement, counts.ndim), *sizes), dtype=counts.dtype)
+    for place in itertools.product(range(refinement), repeat=counts.ndim):
+        # The first cell with this place that is not in the margin.
+        skipped = np.maximum(-(-(reach - place) // refinement), 0)
+        part = counts[
+            tuple(
+                map(
+                    slice,
+                    place + refinement * skipped - reach,
+                    counts.shape,
+                    itertools.repeat(refinement),
+                )
+            )
+        ]
+        phases[place][tuple(map(slice, skipped, skipped + part.shape))] = part
+    return phases
 
 
 class _Missing:
