@@ -230,7 +230,10 @@ def run_paid(make_release, args):
 def _print_plan(release, plan, budget, check):
     """Print what a run would pay and what would be left; an error says why it would be refused."""
     before = " before the run" if budget.path is not None else ""
-    print(plan, f"{budget.left(budget.plan_with)}{before}", sep="\n")
+    of_plan = (planned.guarantee for planned in plan.releases)
+    kinds = sorted({f"{each.unit}; {each.adjacency}" for each in of_plan})
+    print(plan, f"privacy unit and adjacency: {' and '.join(kinds)}", sep="\n")
+    print(f"{budget.left(budget.plan_with)}{before}")
     for remark in release.remarks():
         print(f"warning: {remark}")
     if budget.lacks_delta:

@@ -50,6 +50,8 @@ def written(folder):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_unit_is_one_person_in_files_ledgers_and_plans(name, folder, capsys):
     budget = ["--ledger", "l.db", "--budget", "9", "1e-3"]
+    assert call(name, "--groups", "patient", "--dry-run", *budget) == 0
+    assert "one person" in capsys.readouterr().out.splitlines()[1]
     assert call(name, "--groups", "patient", *budget) == 0
     assert "one person" in written(folder)["guarantee"]["unit"]
     (line,) = PrivacyAccountant.open("l.db").spends()
