@@ -1,5 +1,6 @@
 """The steps of every command that pays: plan, refuse, read, pay and write, in this order."""
 
+import hashlib
 import math
 import os
 import shutil
@@ -48,6 +49,9 @@ _NOTHING_SPENT = "nothing was spent"
 _KEY = "release.key"
 # File that is locked while a run is active.
 _LOCK = "lock"
+# File that says which ledger a run pays into. It contains a hash, because the address of a server
+# may contain a password.
+_PAYER = "ledger.sha256"
 
 PAYING_HELP = """\
 paying:
@@ -200,6 +204,7 @@ def run_paid(make_release, args):
         with slow("reading and computing"):
             data = release.prepare()
         with _reserved(output_folder(args.out), files, args.force, args.resume) as beside:
+            _refuse_another_ledger(beside, budget.path, args.resume)
             accountant = budget.accountant()
             people = () if release.ids is None else (release.ids,)
             with _repeatable(beside, accountant, (release.private, data, *people), args.resume):
@@ -487,9 +492,21 @@ def _reserved(out, files, force, resumes):
         elif beside.is_dir():
             # Incomplete files are of no use and are deleted.
             for file in beside.iterdir():
-                if file.name not in (_KEY, _LOCK):
+                if file.name not in (_KEY, _LOCK, _PAYER):
                     file.unlink()
         lock.close()
+
+
+def _refuse_another_ledger(beside, path, resumes):
+    """Remember the ledger of a run, and refuse to continue the run with another one."""
+    place = "" if path is None else path if "://" in path else os.path.realpath(path)
+    payer, kept = hashlib.sha256(place.encode()).hexdigest(), beside / _PAYER
+    if resumes and kept.exists() and kept.read_text() != payer:
+        raise ValueError(
+            f"the interrupted run in {beside.parent} had another ledger, or none. Nothing was "
+            "charged. Repeat the original command with --resume."
+        )
+    kept.write_text(payer)
 
 
 def _folder_beside(out, files):

@@ -734,8 +734,11 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
     with monkeypatch.context() as patch:
         patch.setattr("sklearn_dptda._cli._paid_run.digest_of", interrupted)
         assert call(name, *LEDGER_OF_ONE, "--resume") == 130
-    other = ("--ledger", "mistyped.db", "--budget", "0.5", "1e-3")
-    assert call(name, *other, "--resume") == 2
+    for other in (("--ledger", "mistyped.db", "--budget", "9", "1e-3"), ()):
+        capsys.readouterr()
+        assert call(name, *other, "--resume") == 2
+        assert "had another ledger, or none. Nothing was charged." in capsys.readouterr().err
+    assert not Path("mistyped.db").exists()
     # A second draw that differs from the stored release would be refused.
     assert call(name, *LEDGER_OF_ONE, "--resume") == 0
     assert sorted(os.listdir("out")) == sorted(PAYING[name][1])
