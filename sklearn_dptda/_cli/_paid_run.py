@@ -1,11 +1,7 @@
 """The steps of every command that pays: plan, refuse, read, pay and write, in this order."""
 
-import hashlib
-import math
 import os
-import shutil
 import sys
-import tempfile
 from argparse import Namespace
 from collections.abc import Iterable
 from contextlib import contextmanager
@@ -13,45 +9,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 from sklearn_dptda._cli._command import output_folder, table_options
 from sklearn_dptda._cli._output import slow, write_csv, write_json
 from sklearn_dptda._cli._read_points import read_labelled_points
+from sklearn_dptda._cli._run_budget import NO_DELTA, NOTHING_SPENT, AnotherRelease, RunBudget
+from sklearn_dptda._cli._run_folder import (
+    KEY,
+    begun,
+    folder_beside,
+    refuse_another_ledger,
+    refuse_overwriting,
+    reserved,
+    write_all,
+)
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.plotting import release_report
-from sklearn_dptda.privacy import (
-    PrivacyAccountant,
-    PrivacyBudgetExceeded,
-    PrivacyLedgerError,
-    ReleaseKey,
-)
+from sklearn_dptda.privacy import PrivacyBudgetExceeded, ReleaseKey
 from sklearn_dptda.privacy._digest import digest_of
 from sklearn_dptda.privacy._guarantee import kind_of_unit
 from sklearn_dptda.privacy._release_key import under
-
-# Free disk space in bytes that a run needs before it pays. The files of most releases are smaller.
-_NEEDED_BYTES = 1 << 20
-
-# Said once, when a ledger is created.
-_NO_DELTA = (
-    "the new ledger has no delta, so that it refuses every release with a delta above 0, which "
-    "those of cluster have by default. To allow them, create the ledger with --budget EPSILON "
-    "DELTA."
-)
-_NOTHING_SPENT = "nothing was spent"
-# File that contains the key of a run, in the folder of unfinished files. An interrupted run is
-# continued with this key. The key also allows the noise to be removed, so the file is deleted as
-# soon as the release is written.
-_KEY = "release.key"
-# File that is locked while a run is active.
-_LOCK = "lock"
-# File that says which ledger a run pays into. It contains a hash, because the address of a server
-# may contain a password.
-_PAYER = "ledger.sha256"
 
 PAYING_HELP = """\
 paying:
@@ -191,20 +167,20 @@ def run_paid(make_release, args):
     if args.dry_run:
         _print_plan(release, plan, budget, check)
         return
-    _refuse_overwriting(Path(args.out), files, args.force)
+    refuse_overwriting(Path(args.out), files, args.force)
     _check_report(args.report, args.out, files, args.force)
     accountant = None
     if not args.resume:
-        beside = _folder_beside(Path(args.out), files)
+        beside = folder_beside(Path(args.out), files)
         # The run may have used up the ledger, so its folder is reported before the ledger is asked.
-        if (beside / _KEY).exists():
-            raise _begun(beside)
+        if (beside / KEY).exists():
+            raise begun(beside)
         check()
     try:
         with slow("reading and computing"):
             data = release.prepare()
-        with _reserved(output_folder(args.out), files, args.force, args.resume) as beside:
-            _refuse_another_ledger(beside, budget.path, args.resume)
+        with reserved(output_folder(args.out), files, args.force, args.resume) as beside:
+            refuse_another_ledger(beside, budget.path, args.resume)
             accountant = budget.accountant()
             people = () if release.ids is None else (release.ids,)
             with _repeatable(beside, accountant, (release.private, data, *people), args.resume):
@@ -212,7 +188,7 @@ def run_paid(make_release, args):
                     result = release.release(data)
                 try:
                     with slow("writing"):
-                        out = _write(release, beside, result)
+                        out = write_all(release, beside, result)
                 finally:
                     # The release is paid for, so it is printed even if the files cannot be written.
                     lines = release.private.privacy_guarantee_, *release.describe(result)
@@ -220,7 +196,7 @@ def run_paid(make_release, args):
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_happened(accountant)) from None
     except Exception:
-        if accountant is not None and accountant.spent != _NOTHING_SPENT:
+        if accountant is not None and accountant.spent != NOTHING_SPENT:
             print(f"note: {_happened(accountant)}", file=sys.stderr)
         raise
     print(f"written to {', '.join(str(out / name) for name in files)}")
@@ -242,7 +218,7 @@ def _print_plan(release, plan, budget, check):
     for remark in release.remarks():
         print(f"warning: {remark}")
     if budget.lacks_delta:
-        print(f"note: {_NO_DELTA}")
+        print(f"note: {NO_DELTA}")
     try:
         check()
     except (PrivacyBudgetExceeded, ValueError) as error:
@@ -321,8 +297,8 @@ def _write_report(release, result, accountant):
 
 def _happened(accountant):
     """Return a message about what an interrupted run has spent, and how to continue it."""
-    if accountant is None or accountant.spent == _NOTHING_SPENT:
-        return _NOTHING_SPENT
+    if accountant is None or accountant.spent == NOTHING_SPENT:
+        return NOTHING_SPENT
     return (
         f"{accountant.spent}. Run the same command with --resume to continue; it pays nothing more"
     )
@@ -334,12 +310,12 @@ def _repeatable(beside, accountant, deciding, resumes):
 
     ``deciding`` contains everything that determines the release: the estimator and the records.
     """
-    path, ends = beside / _KEY, True
+    path, ends = beside / KEY, True
     try:
         key = ReleaseKey.open(path)
         with under(key, key.child(digest_of(deciding))):
             yield
-    except _AnotherRelease:
+    except AnotherRelease:
         # The key stays, because it belongs to the payment of the interrupted run.
         ends = False
         raise ValueError(
@@ -348,245 +324,8 @@ def _repeatable(beside, accountant, deciding, resumes):
         ) from None
     except BaseException:
         # A resumed run may end before it finds the payment of the earlier run.
-        ends = not resumes and accountant.spent == _NOTHING_SPENT
+        ends = not resumes and accountant.spent == NOTHING_SPENT
         raise
     finally:
         if ends:
             path.unlink(missing_ok=True)
-
-
-class _AnotherRelease(Exception):
-    """The key of this run has paid for a release with other arguments or of another file."""
-
-
-class WatchedAccountant(PrivacyAccountant):
-    """An accountant that keeps a message about what this run has spent."""
-
-    spent = _NOTHING_SPENT
-
-    def spend(self, epsilon, delta=0.0, **line):
-        """Pay, and record the payment in the message, even if Ctrl-C interrupts the payment."""
-        before, loss = self.spent, f"epsilon={epsilon:g}, delta={delta:g}"
-        self.spent = f"{loss} may have been spent"
-        try:
-            super().spend(epsilon, delta, **line)
-        except (PrivacyBudgetExceeded, ValueError):
-            self.spent = before
-            raise
-        except PrivacyLedgerError:
-            # An unusable ledger raises the error again. Otherwise, the payment under this key is
-            # for another release, so that this one was not charged.
-            if line.get("key") is None or not self._ledger.is_paid(line["key"]):
-                raise
-            self.spent = before
-            raise _AnotherRelease from None
-        self.spent = f"{loss} was spent"
-
-
-class RunBudget:
-    """The budget of one run: an existing ledger, a new ledger, or an unlimited count in memory.
-
-    A new ledger is created by the method ``accountant``. Before that, all checks are made with
-    ``plan_with``, a copy of the ledger in memory.
-    """
-
-    def __init__(self, path, numbers):
-        if numbers is not None and len(numbers) > 2:
-            raise ValueError(f"--budget takes EPSILON [DELTA]; got {len(numbers)} numbers.")
-        if path is None and numbers is not None:
-            raise ValueError("--budget needs a ledger: pass --ledger PATH as well.")
-        self.path = path
-        self._budget: dict[str, Any] = dict(zip(("epsilon", "delta"), numbers or (), strict=False))
-        self._is_new = path is not None and not self._exists()
-        if self._is_new and not self._budget:
-            raise ValueError(
-                f"there is no ledger {path}: pass --budget EPSILON [DELTA] to create it."
-            )
-        if path is None:
-            self.plan_with = WatchedAccountant(math.inf)
-        elif self._is_new:
-            self.plan_with = WatchedAccountant(**self._budget)
-        else:
-            self.plan_with = WatchedAccountant.open(path, **self._budget)
-
-    def _exists(self):
-        if "://" not in self.path:
-            return os.path.lexists(self.path)
-        try:
-            PrivacyAccountant.open(self.path)
-        except PrivacyLedgerError:
-            # If a server cannot be reached, the error occurs again later and is then reported.
-            return not self._budget
-        return True
-
-    @property
-    def lacks_delta(self):
-        """Whether the run creates a ledger that refuses every release with a positive delta."""
-        return self._is_new and self.plan_with.delta == 0 and math.isfinite(self.plan_with.epsilon)
-
-    def accountant(self):
-        """Return the accountant that pays."""
-        if not self._is_new:
-            return self.plan_with
-        accountant = WatchedAccountant(**self._budget, path=self.path)
-        if self.lacks_delta:
-            print(f"note: {_NO_DELTA}", file=sys.stderr)
-        return accountant
-
-    def left_after(self, plan):
-        """Return what would be left after a plan, by a copy of the ledger in memory."""
-        ledger: Any = self.plan_with
-        copy = PrivacyAccountant(ledger.epsilon, ledger.delta, composition=ledger.composition)
-        for spend in ledger.spends():
-            copy.spend(spend.epsilon, spend.delta, rho=spend.rho, adjacency=spend.adjacency)
-        for planned in plan.releases:
-            one = planned.guarantee
-            for _ in range(planned.count):
-                copy.spend(one.epsilon, one.delta, rho=one.rho, adjacency=one.adjacency)
-        return copy.remaining()
-
-    def left(self, accountant):
-        """Return a message about the remaining budget."""
-        if self.path is None:
-            return (
-                "no ledger: the cost of this run is not recorded (pass --ledger PATH to record it)"
-            )
-        loss, place = accountant.remaining(), self.path
-        if accountant.path is None:
-            place += ", which would be created"
-        return f"left in {place}: epsilon={loss.epsilon:g}, delta={loss.delta:g}"
-
-
-@contextmanager
-def _reserved(out, files, force, resumes):
-    """Create the hidden folder in which the results are written, by one run at a time.
-
-    Creating a folder is atomic, so only one of several runs succeeds. If a run is interrupted
-    after its payment, the folder remains, and ``--resume`` continues with the key in it.
-    """
-    beside = _folder_beside(out, files)
-    if resumes and not (beside / _KEY).exists():
-        raise ValueError(
-            f"--resume: there is no interrupted run in {out} that has paid. Leave --resume out."
-        )
-    try:
-        beside.mkdir(exist_ok=resumes)
-    except FileExistsError:
-        raise _begun(beside) from None
-    lock = _locked(beside)
-    try:
-        # Another run may have written its release since the first check.
-        _refuse_overwriting(out, files, force)
-        room = beside / "room"
-        try:
-            room.write_bytes(bytes(_NEEDED_BYTES))
-        except OSError as error:
-            raise ValueError(
-                f"--out: {out} has no room for a release ({error.strerror})."
-            ) from None
-        room.unlink()
-        yield beside
-    finally:
-        if not (beside / _KEY).exists():
-            shutil.rmtree(beside, ignore_errors=True)
-        elif beside.is_dir():
-            # Incomplete files are of no use and are deleted.
-            for file in beside.iterdir():
-                if file.name not in (_KEY, _LOCK, _PAYER):
-                    file.unlink()
-        lock.close()
-
-
-def _refuse_another_ledger(beside, path, resumes):
-    """Remember the ledger of a run, and refuse to continue the run with another one."""
-    place = "" if path is None else path if "://" in path else os.path.realpath(path)
-    payer, kept = hashlib.sha256(place.encode()).hexdigest(), beside / _PAYER
-    if resumes and kept.exists() and kept.read_text() != payer:
-        raise ValueError(
-            f"the interrupted run in {beside.parent} had another ledger, or none. Nothing was "
-            "charged. Repeat the original command with --resume."
-        )
-    kept.write_text(payer)
-
-
-def _folder_beside(out, files):
-    """Return the hidden folder of unfinished files."""
-    return out / f".{files[0]}.part"
-
-
-def _begun(beside):
-    return ValueError(
-        f"{beside} exists: another run is making this release. If there is no other run, an "
-        "earlier one was interrupted: continue it with --resume, or delete the folder. Deleting it "
-        "forfeits the release if it was paid for."
-    )
-
-
-def _locked(beside):
-    """Return a file that is locked while this run is active, if the system has such locks."""
-    file = (beside / _LOCK).open("w")
-    if fcntl is not None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise ValueError(
-                f"{beside} is locked: another run is making this release. Wait until it has ended."
-            ) from None
-    return file
-
-
-def _refuse_overwriting(out, files, force):
-    earlier = [out / name for name in files if (out / name).exists()]
-    blocked = [path for path in earlier if not path.is_file()]
-    if blocked:
-        raise ValueError(
-            f"{blocked[0]} is not a file, so the release cannot be written there. Move it, or "
-            "choose another folder with -o."
-        )
-    if earlier and not force:
-        raise ValueError(
-            f"{earlier[0]} contains an earlier release, which was paid for. --force overwrites it; "
-            "-o chooses another folder."
-        )
-
-
-def _write(release, beside, result):
-    """Write all files or none, and return their folder.
-
-    If the files cannot be written to the intended folder, they are written to a temporary one.
-    """
-    out = beside.parent
-    try:
-        release.write(beside, result)
-        for name in release.files:
-            with (beside / name).open("rb+") as file:
-                os.fsync(file.fileno())
-        _move(beside, out, release.files)
-    except Exception as error:
-        # The release must not be lost, and libraries raise various errors when a disk is full.
-        other = Path(tempfile.mkdtemp(prefix="dptda-out-"))
-        try:
-            release.write(other, result)
-        except BaseException:
-            shutil.rmtree(other, ignore_errors=True)
-            raise
-        print(f"note: written to {other} instead of {out}: {error}", file=sys.stderr)
-        return other
-    return out
-
-
-def _move(beside, out, files):
-    """Move all files to their folder; if one cannot be moved, restore the earlier files."""
-    try:
-        for name in files:
-            if (out / name).exists():
-                os.replace(out / name, beside / f"{name}.old")
-            os.replace(beside / name, out / name)
-    except BaseException:
-        for name in files:
-            if not (beside / name).exists():
-                os.replace(out / name, beside / name)
-            if (beside / f"{name}.old").exists():
-                os.replace(beside / f"{name}.old", out / name)
-        raise

@@ -184,7 +184,8 @@ def test_a_full_disk_leaves_nothing_cut_off_and_what_was_there(folder, little_ro
     assert new.returncode == 2 and payments() == 1
     # The hidden folder contains only what is needed to continue.
     (hidden,) = out.iterdir()
-    assert hidden.name.startswith(".") and sorted(os.listdir(hidden)) == ["lock", "release.key"]
+    assert hidden.name.startswith(".")
+    assert sorted(os.listdir(hidden)) == ["ledger", "lock", "release.key"]
     assert list(place.glob("dptda-out-*")) == []
     note, error = (line for line in new.stderr.splitlines() if "..." not in line)
     assert note.startswith("note: epsilon=1, delta=0 was spent") and error.startswith("error: ")

@@ -26,6 +26,7 @@ from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._diagram_commands import _summary
 from sklearn_dptda._cli._main import COMMANDS, load_command
 from sklearn_dptda._cli._output import finite_or_nulls, slow
+from sklearn_dptda._cli._run_folder import place_of
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from tests._reach import from_bytes, read_graph
 
@@ -646,6 +647,8 @@ def test_the_page_of_the_command_line_runs(folder, capsys):
     people = ["age,job", *(f"{30 + j % 40},{('cook', 'nurse')[j % 2]}" for j in range(300))]
     (folder / "people.csv").write_text("\n".join(people))
     np.savetxt("edges.csv", np.argwhere(UPPER), fmt="%d", delimiter=",")
+    visits = np.column_stack([np.arange(400) % 100, ROWS])
+    np.savetxt("visits.csv", visits, delimiter=",", header="patient_id,pulse,weight", comments="")
     lines = re.findall(r"^python -m sklearn_dptda (.*)$", page.read_text(), flags=re.MULTILINE)
     assert len(lines) >= 7
     for line in lines:
@@ -708,7 +711,7 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
 ):
     where = {
         "draw": "sklearn_dptda.privacy.NoiseSource.__init__",
-        "write": "sklearn_dptda._cli._paid_run._write",
+        "write": "sklearn_dptda._cli._paid_run.write_all",
     }[moment]
     with monkeypatch.context() as patch:
         patch.setattr(where, interrupted)
@@ -747,9 +750,16 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
     assert "there is no interrupted run in out that has paid" in capsys.readouterr().err
 
 
+def test_the_place_of_a_ledger_contains_no_password(folder):
+    place = place_of("postgresql://me:secret@host:5432/db?password=secret")
+    assert place == place_of("postgresql://host:5432/db") == "postgresql://host:5432/db"
+    assert place_of("l.db") == place_of("./l.db") == str(folder.resolve() / "l.db")
+    assert place_of(None) != place_of("no ledger")
+
+
 def test_an_interrupted_run_is_not_resumed_with_other_arguments(folder, capsys, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("sklearn_dptda._cli._paid_run._write", interrupted)
+        patch.setattr("sklearn_dptda._cli._paid_run.write_all", interrupted)
         assert call("cluster", *LEDGER_OF_ONE) == 130
     capsys.readouterr()
     for other in (["--n-clusters", "3"], ["--epsilon", "0.5"], ["--kind", "tree"]):
@@ -778,13 +788,13 @@ def test_a_ledger_that_fails_while_it_is_paid_is_reported(folder, capsys, monkey
 @pytest.mark.skipif(os.name != "posix", reason="no locks of files that end with a process")
 def test_a_run_that_lives_is_not_resumed(folder, capsys, monkeypatch):
     def meanwhile(*_, **__):
-        monkeypatch.setattr("sklearn_dptda._cli._paid_run._write", write)
+        monkeypatch.setattr("sklearn_dptda._cli._paid_run.write_all", write)
         assert call("cluster", *LEDGER_OF_ONE, "--resume") == 2
         assert "another run is making" in capsys.readouterr().err
         return write(*_, **__)
 
-    write = sklearn_dptda._cli._paid_run._write
-    monkeypatch.setattr("sklearn_dptda._cli._paid_run._write", meanwhile)
+    write = sklearn_dptda._cli._paid_run.write_all
+    monkeypatch.setattr("sklearn_dptda._cli._paid_run.write_all", meanwhile)
     assert call("cluster", *LEDGER_OF_ONE) == 0
     assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json"]
 
