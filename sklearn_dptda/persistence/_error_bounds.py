@@ -37,6 +37,8 @@ from sklearn_dptda.privacy._parameters import check_confidence, check_positive, 
 
 # An epsilon is searched between these privacy losses over the whole range.
 _MIN_LOSS, _MAX_LOSS = 1.0, 2.0**20
+# Factor of the losses that are tried before the bisection.
+_LEAP = 16
 # Relative error of an epsilon that is computed by bisection.
 PART = 1e-3
 
@@ -316,19 +318,21 @@ def epsilon_for_error(
     return least_epsilon(suffices, sensitivity, upper)
 
 
-def least_epsilon(suffices: Callable[[float], bool], sensitivity: float, upper: float) -> float:
-    """Return the least sufficient epsilon, too large by at most 0.1 %, or ``inf``.
+def least_epsilon(
+    suffices: Callable[[float], bool], sensitivity: float, upper: float, part: float = PART
+) -> float:
+    """Return the least sufficient epsilon, too large by at most this part of it, or ``inf``.
 
     If ``suffices(epsilon)`` is true, it has to be true for all larger values. Errors depend on the
     loss over the whole range, ``epsilon * upper / sensitivity``, so this quantity is bisected.
     """
     per_loss = sensitivity / upper
-    low, high = _MIN_LOSS, 2 * _MIN_LOSS
+    low, high = _MIN_LOSS, _LEAP * _MIN_LOSS
     while not suffices(high * per_loss):
-        low, high = high, 2 * high
+        low, high = high, _LEAP * high
         if high > _MAX_LOSS:
             return math.inf
-    while high > low * (1 + PART):
+    while high > low * (1 + part):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if suffices(middle * per_loss) else (middle, high)
     return high * per_loss

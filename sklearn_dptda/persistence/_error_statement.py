@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.persistence._error_bounds import (
     bottleneck_error_bound,
-    epsilon_for_error,
     error_bounds_of_caps,
+    least_epsilon,
     noise_floor,
 )
 from sklearn_dptda.persistence._private_cap import Public
@@ -29,6 +29,8 @@ from sklearn_dptda.privacy._warnings import warn_caller
 # Longest persistence that a feature may have, as a share of the range of a function. Births are
 # above zero, and deaths are below the upper bound.
 VISIBLE_SHARE = 0.9
+# Relative error of the epsilon that a warning recommends.
+_PART_OF_ADVICE = 0.1
 # Names of homology classes by dimension. Others are named by their number.
 FEATURE_NAMES = {0: "component", 1: "loop", 2: "void"}
 # The public numbers of a function: sensitivity, upper bound, error of a lattice, and smaller caps.
@@ -133,7 +135,9 @@ def errors_of_fit(
     setting = _Setting.of(private)
     errors, floors = zip(*(_errors(setting, numbers) for numbers in public), strict=True)
     if all(2 * e >= VISIBLE_SHARE * p[1] for e, p in zip(errors, public, strict=True)):
-        warn_of_noise("diagrams", private.epsilon, _epsilon_that_shows(setting, public))
+        # Without the epsilon, so that a search over epsilon computes the advice once.
+        of_any = _Setting.of(clone(private).set_params(epsilon=1.0))
+        warn_of_noise("diagrams", private.epsilon, _epsilon_that_shows(of_any, public))
     error, highest = max(errors), tuple(map(max, zip(*floors, strict=True)))
     return error, highest, statement(error, highest, dimensions)
 
@@ -218,14 +222,29 @@ def _errors(setting: _Setting, numbers: _Numbers) -> tuple[float, tuple[float, .
 def _epsilon_that_shows(
     setting: _Setting, public: tuple[_Numbers, ...]
 ) -> tuple[float, float] | None:
-    """Return the least epsilon that shows a quarter of the range, and this length; or None."""
-    private, needed = setting.private, []
-    for sensitivity, upper, off, caps in public:
-        short = _short(private, sensitivity, off, caps)
-        if off < upper / 8:
-            epsilon = epsilon_for_error(upper / 8 - off, private, sensitivity, upper, **short)
-            needed.append((epsilon, upper / 4))
+    """Return the least epsilon, to within 10 %, that shows a quarter of the range; or None.
+
+    The length of that quarter is returned as well.
+    """
+    private = setting.private
+    needed = [
+        (_epsilon_for_quarter(private, numbers), numbers[1] / 4)
+        for numbers in public
+        if numbers[2] < numbers[1] / 8
+    ]
     return min(needed, default=None)
+
+
+def _epsilon_for_quarter(private: BaseEstimator, numbers: _Numbers) -> float:
+    """Return the least epsilon, to within 10 %, for features of a quarter of the range."""
+    sensitivity, upper, off, caps = numbers
+    short = _short(private, sensitivity, off, caps)
+
+    def suffices(epsilon: float) -> bool:
+        at = clone(private).set_params(epsilon=epsilon)
+        return off + bottleneck_error_bound(at, sensitivity, upper, **short) <= upper / 8
+
+    return least_epsilon(suffices, sensitivity, upper, _PART_OF_ADVICE)
 
 
 def warn_of_noise(what: str, epsilon: float, enough: tuple[float, float] | None) -> None:
