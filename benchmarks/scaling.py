@@ -175,7 +175,8 @@ def _exponent(values, times):
 def _draw(title, axis, values, measured):
     out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "benchmarks/out"))
     out.mkdir(parents=True, exist_ok=True)
-    figure, ax = plt.subplots(figsize=(6, 5), layout="constrained")
+    figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    ax.set_prop_cycle(color=plt.get_cmap("tab20").colors)
     for (name, times), marker in zip(measured.items(), MARKERS, strict=False):
         middle = np.array([t.median for t in times])
         spread = [[t.median - t.low for t in times], [t.high - t.median for t in times]]
@@ -183,7 +184,7 @@ def _draw(title, axis, values, measured):
     ax.set(xscale="log", yscale="log", xlabel=axis, ylabel="seconds", title=f"Against {title}")
     ax.set_xticks(values, [f"{value:,}" for value in values])
     ax.xaxis.minorticks_off()
-    ax.legend(fontsize="x-small")
+    figure.legend(loc="outside right center", fontsize="small")
     figure.supxlabel(describe_machine(), fontsize=5, color="0.4")
     figure.savefig(out / f"scaling_{axis}.png", dpi=90)
     plt.close(figure)

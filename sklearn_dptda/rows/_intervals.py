@@ -467,6 +467,11 @@ def _least_cubes(part: FloatArray) -> IntArray:
     return np.bincount(least[least < len(_EXPONENTS)], minlength=len(_EXPONENTS))
 
 
+# Logarithm of the largest number of cubes of a level. No cube has a probability of less than 1e-60
+# of the most likely one, or exp(-138), so together they stay far below it.
+_MOST_NATS = 110.0
+
+
 @dataclass(frozen=True)
 class _Level:
     """Cubes of one size in a start cube, with corners on a lattice of a part of their side."""
@@ -491,6 +496,11 @@ class _Level:
     def n_corners(self) -> int:
         """Number of corners along each axis; the last cube may extend beyond the start cube."""
         return math.ceil((self.width - self.side) / self.step - 1e-9) + 1
+
+    @property
+    def nats(self) -> float:
+        """Logarithm of the number of cubes."""
+        return len(self.low) * math.log(self.n_corners)
 
     def cells(self, X: FloatArray) -> IntArray:
         """Lattice cell of each row; the cells at the ends also contain the rows outside."""
@@ -522,7 +532,7 @@ class _Level:
         """
         blocks = cells // self.n_shifts
         places, points = merged(blocks, counts)
-        many = places[points * 2 ** len(self.low) > few]
+        many = places[points > few >> len(self.low)]
         near = np.ones(len(cells), dtype=bool)
         for axis in range(len(self.low)):
             around = np.unique(many[:, axis])[:, None] + [-1, 0, 1]
@@ -538,7 +548,9 @@ def shifted_cube(
     n_shifts = max(i for i in (1, 2, 4) if i**d <= CUBE.most_shifts)
     levels = [_Level(low, width, level, n_shifts) for level in range(CUBE.n_levels)]
     # Empty cubes must not be drawn only because there are many. This cut is public.
-    while len(levels) > 2 and d * math.log(levels[-1].n_corners) > rate * n / 4:
+    while len(levels) > 2 and levels[-1].nats > rate * n / 4:
+        levels.pop()
+    while levels[-1].nats > _MOST_NATS:
         levels.pop()
     each, few = _price(rate, n, len(levels), d), int(CUBE.few * n)
     found = _cubes_of_many(levels, rows.sum(partial(_in_cells, levels=levels[-2:])), few)

@@ -135,6 +135,36 @@ def test_the_groups_of_shifted_cubes_are_all_cubes(monkeypatch):
     assert np.array_equal(np.sort(found), np.sort(expected))
 
 
+@pytest.mark.parametrize("d", [1, 40, 49, 50, 63, 64, 200])
+def test_dense_cubes_are_found_in_any_number_of_columns(d, monkeypatch):
+    # 2**14 rows times 2**d does not fit into 64 bits, which must not hide the cubes with most rows.
+    X = np.vstack([np.full((2**14, d), 0.3), np.full((3, d), -0.9)])
+    drawn = []
+
+    def law(costs, sizes, rate, noise):
+        drawn.append((costs, sizes))
+        raise StopIteration
+
+    monkeypatch.setattr(_intervals, "choose_member", law)
+    with pytest.raises(StopIteration):
+        _intervals.shifted_cube(Rows.of_array(X), np.full(d, -1.0), 2.0, 1.0, len(X), None)
+    ((costs, _),) = drawn
+    # The smallest cube of the dense rows costs no level. In 200 columns, it has the others as well.
+    assert min(costs) == -(2**14 if d < 200 else len(X))
+
+
+@pytest.mark.parametrize("start", [(-100, 100), None])
+@pytest.mark.parametrize("d", [12, 20, 50, 64, 200])
+def test_a_box_of_many_columns_contains_the_rows(d, start):
+    # The empty cubes are more than exp(138), against a least weight of 1e-60.
+    X = np.random.default_rng(0).uniform(3.0, 4.0, (5000, d))
+    for seed in range(3):
+        low, high = PrivateBounds(1.0, start=start, random_state=seed).fit(X).bounds_
+        assert (low <= 3.05).all() and (high >= 3.95).all()
+        # Smaller cubes are too many, except with few columns or near the origin.
+        assert (high - low).max() <= (16 if start is None else 5 if d <= 20 else 200)
+
+
 @pytest.mark.parametrize("d", [4, 5])
 def test_cells_of_more_numbers_than_keys_are_sorted_alike(d, monkeypatch):
     rng = np.random.default_rng(d)
