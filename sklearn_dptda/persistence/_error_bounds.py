@@ -38,7 +38,7 @@ from sklearn_dptda.privacy._parameters import check_confidence, check_positive, 
 # An epsilon is searched between these privacy losses over the whole range.
 _MIN_LOSS, _MAX_LOSS = 1.0, 2.0**20
 # Factor of the losses that are tried before the bisection.
-_LEAP = 16
+_LEAP = 4
 # Relative error of an epsilon that is computed by bisection.
 PART = 1e-3
 
