@@ -129,26 +129,33 @@ def read_table(
         ColumnLabel(j, names[j] if named else None, is_guessed=names is not None and not named)
         for j in range(table.shape[1])
     ]
-    ids = None
-    if groups is not None:
-        owner = column_place("--groups", groups, names, table.shape[1])
+    width, ids = table.shape[1], None
+    places = (
+        None if columns is None else [column_place("--columns", c, names, width) for c in columns]
+    )
+    owner = None if groups is None else column_place("--groups", groups, names, width)
+    if owner is not None:
         ids = _ids(path, table[:, owner], groups)
-        columns = columns or [str(j) for j in range(table.shape[1]) if j != owner]
-        if owner in (column_place("--columns", c, names, table.shape[1]) for c in columns):
+        if owner in (places or ()):
             raise ValueError(f"--columns names the column of --groups, {groups!r}: leave it out.")
-    if columns is not None:
-        places = [column_place("--columns", c, names, table.shape[1]) for c in columns]
-        labels = [
-            ColumnLabel(place, typed) if typed in (names or ()) else labels[place]
-            for place, typed in zip(places, columns, strict=True)
-        ]
-        names = None if names is None else [names[place] for place in places]
-        table = table[:, places]
-    elif names is not None and not names[0]:
+    if places is None and names is not None and not names[0] and owner != 0:
         raise ValueError(
             f"the first column of {path} has no name and seems to number the rows: "
-            f"{_columns_among(len(names) - 1)}, by name or number from 0."
+            f"{_columns_among(len(names) - 1 - (owner is not None))}, by name or number from 0."
         )
+    if columns is not None:
+        labels = [
+            ColumnLabel(place, typed) if typed in (names or ()) else labels[place]
+            for place, typed in zip(places or (), columns, strict=True)
+        ]
+    elif owner is not None:
+        if width == 1:
+            raise ValueError(f"{path} has no other column than that of --groups, {groups!r}.")
+        places = [place for place in range(width) if place != owner]
+        labels = [labels[place] for place in places]
+    if places is not None:
+        names = None if names is None else [names[place] for place in places]
+        table = table[:, places]
     if table.shape[1] > max_columns:
         raise ValueError(
             f"{path} has {table.shape[1]:,} columns, and at most {max_columns:,} can be released: "

@@ -468,16 +468,8 @@ def _phases(counts: IntArray, reach: IntArray, refinement: int) -> IntArray:
     for place in itertools.product(range(refinement), repeat=counts.ndim):
         # The first cell with this place that is not in the margin.
         skipped = np.maximum(-(-(reach - place) // refinement), 0)
-        part = counts[
-            tuple(
-                map(
-                    slice,
-                    place + refinement * skipped - reach,
-                    counts.shape,
-                    itertools.repeat(refinement),
-                )
-            )
-        ]
+        starts = place + refinement * skipped - reach
+        part = counts[tuple(slice(start, None, refinement) for start in starts)]
         phases[place][tuple(map(slice, skipped, skipped + part.shape))] = part
     return phases
 

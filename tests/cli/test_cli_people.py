@@ -140,6 +140,32 @@ def test_wrong_columns_are_refused_unpaid(name, options, said, folder, capsys):
     assert not (folder / "l.db").exists() and not (folder / "out").exists()
 
 
+def test_columns_with_numbers_for_names_are_not_mixed_up(folder):
+    means = []
+    for names in ("x,patient,y", "2,1,0"):
+        rows = (folder / "visits.csv").read_text().splitlines()
+        (folder / "visits.csv").write_text("\n".join([names, *rows[1:]]))
+        more = ["--groups", names[2:-2], "--header", "--seed", "0", "--force"]
+        assert call("cluster", *more) == 0
+        means.append(written(folder)["means"])
+    assert means[0] == means[1]
+
+
+def test_a_column_that_numbers_the_rows_is_refused(folder, capsys):
+    rows = (folder / "visits.csv").read_text().splitlines()
+    numbered = [f",{rows[0]}", *(f"{j},{row}" for j, row in enumerate(rows[1:]))]
+    (folder / "visits.csv").write_text("\n".join(numbered))
+    assert call("cluster", "--groups", "patient") == 2
+    assert "seems to number the rows" in capsys.readouterr().err
+    assert call("cluster", "--groups", "patient", "--columns", "x", "y") == 0
+
+
+def test_a_file_of_ids_alone_is_refused(folder, capsys):
+    (folder / "visits.csv").write_text("\n".join(["patient", *IDS]))
+    assert call("cluster", "--groups", "patient") == 2
+    assert "no other column" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("gap", ["", "NA", "?"])
 @pytest.mark.parametrize("more", [[], ["--fill", "0"], ["--drop-incomplete"]])
 def test_missing_ids_are_refused_and_no_id_is_quoted(gap, more, folder, capsys):

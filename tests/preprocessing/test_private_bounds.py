@@ -114,9 +114,8 @@ def test_coarse_cells_are_unions_of_fine_ones(d):
             assert np.array_equal(found[level.level][1], direct[1][many])
 
 
-def test_the_groups_of_shifted_cubes_are_all_cubes(monkeypatch):
-    # 160 rows: cubes with at most ten rows cost as much as with ten.
-    X = np.random.default_rng(0).normal(0.0, 0.3, (160, 2))
+def groups_of_cubes(monkeypatch, X, half, rate):
+    """Costs and sizes of the groups of cubes in the start cube of this half width."""
     drawn = []
 
     def law(costs, sizes, rate, noise):
@@ -125,8 +124,15 @@ def test_the_groups_of_shifted_cubes_are_all_cubes(monkeypatch):
 
     monkeypatch.setattr(_intervals, "choose_member", law)
     with pytest.raises(StopIteration):
-        _intervals.shifted_cube(Rows.of_array(X), np.full(2, -4.0), 8.0, 0.25, 160, None)
-    ((costs, sizes),) = drawn
+        low = np.full(X.shape[1], -half)
+        _intervals.shifted_cube(Rows.of_array(X), low, 2 * half, rate, len(X), None)
+    return drawn[0]
+
+
+def test_the_groups_of_shifted_cubes_are_all_cubes(monkeypatch):
+    # 160 rows: cubes with at most ten rows cost as much as with ten.
+    X = np.random.default_rng(0).normal(0.0, 0.3, (160, 2))
+    costs, sizes = groups_of_cubes(monkeypatch, X, 4.0, 0.25)
     # 11 levels: on more levels, there would be too many corners. A level costs 160 / (3 * 11).
     levels = by_cube(X, np.full(2, -4.0), 8.0, 11)
     expected = np.concatenate([4 * (10 - i) - np.maximum(c, 10) for i, c in enumerate(levels)])
@@ -139,16 +145,7 @@ def test_the_groups_of_shifted_cubes_are_all_cubes(monkeypatch):
 def test_dense_cubes_are_found_in_any_number_of_columns(d, monkeypatch):
     # 2**14 rows times 2**d does not fit into 64 bits, which must not hide the cubes with most rows.
     X = np.vstack([np.full((2**14, d), 0.3), np.full((3, d), -0.9)])
-    drawn = []
-
-    def law(costs, sizes, rate, noise):
-        drawn.append((costs, sizes))
-        raise StopIteration
-
-    monkeypatch.setattr(_intervals, "choose_member", law)
-    with pytest.raises(StopIteration):
-        _intervals.shifted_cube(Rows.of_array(X), np.full(d, -1.0), 2.0, 1.0, len(X), None)
-    ((costs, _),) = drawn
+    costs, _ = groups_of_cubes(monkeypatch, X, 1.0, 1.0)
     # The smallest cube of the dense rows costs no level. In 200 columns, it has the others as well.
     assert min(costs) == -(2**14 if d < 200 else len(X))
 
