@@ -9,11 +9,13 @@ Fields 135, 2006: each cell is averaged with similar cells nearby.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.ndimage import distance_transform_edt, gaussian_filter
+from sklearn.utils import gen_batches
 
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.cluster._peak_hierarchy import Peaks, break_ties, find_peaks, indices_of
@@ -26,6 +28,8 @@ _ANSCOMBE = 0.375
 # Number of cells of the widest window, and growth of its radius from step to step. The simulations
 # of doc/theory/private_peaks.md, "A scale for each cell", use these numbers.
 _MAX_WINDOW_CELLS, _RADIUS_GROWTH = 100, 1.25
+# Number of cells of windows that are compared at once: few enough for the cache of a processor.
+_BATCH = 1 << 15
 # Likelihood ratio (chi-squared with one degree of freedom) from which cells are not averaged. One
 # in forty pairs of equal expectation exceeds it.
 _UNLIKE = 5.0
@@ -88,28 +92,40 @@ def adaptive_heights(noisy: IntArray, width: int, variance: float) -> tuple[Floa
     d = noisy.ndim
     axes = tuple(range(-d, 0))
     blocks = sliding_window_view(noisy.astype(float), (width,) * d).mean(axis=axes)
-    means, sizes = blocks, np.full(blocks.shape, float(width**d))
+    shape, own = blocks.shape, blocks.ravel()
+    means, sizes = own, np.full(len(own), float(width**d))
     for radius in _radii(d):
+        reach = int(radius)
+        steps, near = _window(shape, radius)
         heights = stabilise(means, variance)
-        totals, weights, squares = blocks.copy(), np.ones_like(blocks), np.ones_like(blocks)
-        for step in _steps(blocks.shape, int(radius)):
-            near = 1 - sum(x * x for x in step) / radius**2
-            if near <= 0:
-                continue
-            # The cells from which a step stays on the grid, and the cells to which it leads.
-            here = tuple(slice(max(0, -x), min(0, -x) or None) for x in step)
-            there = tuple(slice(max(0, x), min(0, x) or None) for x in step)
-            ratio = 0.5 * sizes[here] * (heights[here] - heights[there]) ** 2
+        # Beyond the edges, an infinite height makes the weight zero.
+        far_heights = np.pad(heights.reshape(shape), reach, constant_values=np.inf).ravel()
+        far_blocks = np.pad(blocks, reach)
+        strides = np.array(far_blocks.strides) // far_blocks.itemsize
+        cells = (np.indices(shape).reshape(d, -1).T + reach) @ strides
+        far_blocks = far_blocks.ravel()
+        totals, weights, squares = (np.empty_like(own) for _ in range(3))
+        for part in gen_batches(len(own), max(1, _BATCH // len(steps))):
+            there = cells[part] + (steps @ strides)[:, None]
+            twice_ratio = sizes[part] * np.square(heights[part] - far_heights.take(there))
             # Faster than np.clip for the small arrays of most grids.
-            weight = near * np.minimum(np.maximum(2 - 2 * ratio / _UNLIKE, 0), 1)
-            totals[here] += weight * blocks[there]
-            weights[here] += weight
-            squares[here] += weight**2
+            weight = near[:, None] * np.minimum(np.maximum(2 - twice_ratio / _UNLIKE, 0), 1)
+            weights[part] = weight.sum(axis=0)
+            squares[part] = np.square(weight).sum(axis=0)
+            totals[part] = (weight * far_blocks.take(there)).sum(axis=0)
         means = totals / weights
         # Squared widths add up: those of a block and of the window around it.
         spread = width**2 + (weights**2 / squares) ** (2 / d) - 1
         sizes = spread ** (d / 2)
-    return stabilise(means, variance), sizes
+    return stabilise(means, variance).reshape(shape), sizes.reshape(shape)
+
+
+@lru_cache
+def _window(shape: tuple[int, ...], radius: float) -> tuple[IntArray, FloatArray]:
+    """Steps to the cells nearer than a radius, from zero on, and their weights by distance."""
+    steps = np.array([(0,) * len(shape), *_steps(shape, int(radius))])
+    near = 1 - (steps**2).sum(axis=1) / radius**2
+    return steps[near > 0], near[near > 0]
 
 
 def _radii(n_dims: int) -> list[float]:
@@ -263,7 +279,8 @@ def clearest_peaks(noisy: IntArray, variance: float, n_clusters: int) -> GridPea
         heights, sizes = smoothed_heights(noisy, scale, variance)
         return _grid_peaks(scale, heights, sizes, variance, sizes.min())
 
-    found = [peaks_at(scale) for scale in SCALES]
+    # All scales separate a single cluster equally well, and the first of equal ones is chosen.
+    found = [peaks_at(scale) for scale in SCALES[: None if n_clusters > 1 else 1]]
     if all(len(peaks.scores) < n_clusters for peaks in found):
         found.append(peaks_at(_FINEST_SCALE))
     return max(
@@ -327,16 +344,14 @@ def grid_neighbours(shape: tuple[int, ...]) -> IntArray:
     At the boundary, the cell itself takes the place of missing neighbours. With more than four
     dimensions, only cells that share a face are neighbours.
     """
-    cells = np.indices(shape, dtype=np.int32).reshape(len(shape), -1)
+    cells = np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
+    around = np.pad(cells, 1, constant_values=-1)
     steps = list(_steps(shape, 1))
-    neighbours = np.empty((cells.shape[1], len(steps)), dtype=np.int32)
-    limits = np.array(shape, dtype=np.int32)[:, None]
+    neighbours = np.empty((cells.size, len(steps)), dtype=np.int32)
     # One step at a time, since all moved cells together would not fit into memory.
     for column, step in zip(neighbours.T, steps, strict=True):
-        moved = cells + np.array(step, dtype=np.int32)[:, None]
-        inside = ((moved >= 0) & (moved < limits)).all(axis=0)
-        column[:] = np.arange(cells.shape[1])
-        column[inside] = np.ravel_multi_index(tuple(moved[:, inside]), shape)
+        moved = around[tuple(slice(1 + x, 1 + x + n) for x, n in zip(step, shape, strict=True))]
+        column[:] = np.where(moved < 0, cells, moved).ravel()
     return neighbours
 
 

@@ -18,7 +18,7 @@ from sklearn_dptda.filtration._filtration import POINT, Filtration
 from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.filtration._people import PeopleCloud, PeopleHistogram
 from sklearn_dptda.filtration._place_histogram import PlaceHistogram
-from sklearn_dptda.filtration._reuse import computed_once
+from sklearn_dptda.filtration._reuse import computed_once, preferred_workers
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._estimator import HoldsPrivateStepsMixin
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
@@ -78,12 +78,11 @@ class BaseFiltration(
         clouds = self._check(items, self.n_features_in_)
         unit, firsts = self._unit(len(items)), first_places(items)
         distinct = sorted(set(firsts))
-        # Threads suffice: sorting, distances and matrix products release the global lock.
         filtrations = run(
             partial(computed_once, self._one, self),
             [(clouds[i], unit) for i in distinct],
             n_jobs=self.n_jobs,
-            prefer="threads",
+            prefer=preferred_workers(),
         )
         if self.groups and any(f.sensitivity > _HANDFUL * f.upper for f in filtrations):
             warn_caller(

@@ -71,7 +71,8 @@ def reuse_functions(max_bytes: int = 1 << 30) -> Iterator[None]:
     never pickled or written to a file. Releases, payments and guarantees do
     not change: equal clouds of two people remain two records. Worker processes
     do not share the block: use ``n_jobs=None`` or joblib's backend
-    ``"threading"`` for the search.
+    ``"threading"`` for the search. A filtration with ``n_jobs`` uses threads
+    within the block, and processes elsewhere.
 
     Examples
     --------
@@ -94,6 +95,11 @@ def reuse_functions(max_bytes: int = 1 << 30) -> Iterator[None]:
         yield
     finally:
         _SHELVES.remove(shelf)
+
+
+def preferred_workers() -> str | None:
+    """Threads within a block, because processes would not share it, and joblib's default else."""
+    return "threads" if _SHELVES else None
 
 
 def computed_once(compute: Callable[..., Any], estimator: Any, cloud: Any, unit: str) -> Any:

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -330,7 +331,7 @@ class _Features:
     def __call__(self, X: FloatArray) -> FloatArray:
         inside = (np.clip(X, self.low, self.high) - self.low) / (self.high - self.low)
         # A matrix product may round a row differently depending on the other rows.
-        angles = np.column_stack([row_products(inside, f) for f in self.frequencies])
+        angles = row_products(inside[..., None], self.frequencies)
         parts = np.hstack([np.cos(angles), np.sin(angles)])
         return parts / len(self.frequencies) ** 0.5
 
@@ -352,10 +353,11 @@ def _statistics(sums: list[IntArray], n_permutations: int, rng: np.random.Genera
         members[:, start : start + _BATCH].astype(float) @ people[start : start + _BATCH]
         for start in range(0, n + m, _BATCH)
     )
-    # This is m of_group - n (total - of_group), in unbounded integers.
-    apart = np.asarray(of_group).astype(np.int64).astype(object) * (n + m)
-    apart = apart - n * people.sum(axis=0).astype(object)
-    return [math.isqrt(sum(each * each for each in row)) for row in apart]
+    # This is m of_group - n (total - of_group), in unbounded integers if 64 bits are too few.
+    exact: Any = np.int64 if 2 * (n + m) ** 2 << _BITS < 2**63 else object
+    apart = np.asarray(of_group).astype(np.int64).astype(exact) * (n + m)
+    apart -= n * people.sum(axis=0).astype(exact)
+    return [math.isqrt(sum(map(mul, row, row))) for row in apart.tolist()]
 
 
 def _scale(larger: int, epsilon: float) -> float:

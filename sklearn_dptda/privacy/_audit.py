@@ -17,8 +17,6 @@ from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy.stats import beta
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
 from sklearn_dptda._typing import BoolArray, FloatArray, RandomStateLike
@@ -385,6 +383,10 @@ def learn_event(
     classifier with the given seed. ``bound`` takes arrays of counts, on the likelier side and on
     the other side.
     """
+    # Imported late, because both take long and only audits need them.
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.model_selection import cross_val_predict
+
     summarise = _finite(_summariser(summary, first + second), first + second)
     features = np.concatenate([summarise(first), summarise(second)])
     on_first = np.arange(len(features)) < len(first)

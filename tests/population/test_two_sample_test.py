@@ -116,6 +116,15 @@ def test_statistics_are_distances_of_means():
     assert first == math.floor(exact + 1e-6)
 
 
+def test_statistics_of_many_people_are_as_exact(monkeypatch):
+    # For so many people, 64 bits would be too few. The statistics are then Python's integers.
+    rng = np.random.default_rng(0)
+    sums = [rng.integers(-(2**22), 2**22, (size, 4)) for size in (7, 9)]
+    found = _two_sample_test._statistics(sums, 20, np.random.default_rng(1))
+    monkeypatch.setattr(_two_sample_test, "_BITS", 60)
+    assert found == _two_sample_test._statistics(sums, 20, np.random.default_rng(1))
+
+
 def decide(data, random_state, factor=1.0):
     """The last step, with a factor less noise."""
     noise = NoiseSource(random_state)
