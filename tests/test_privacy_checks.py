@@ -11,7 +11,6 @@ from sklearn.utils import get_tags
 
 import sklearn_dptda
 from sklearn_dptda import CubicalPersistence, PrivatePersistence
-from sklearn_dptda.cluster import _dp_landmark_tomato, _private_landmarks
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import (
@@ -32,14 +31,8 @@ FULFILLED_BY_ITSELF = {
 }
 
 
-@pytest.fixture(autouse=True)
-def few_public_draws(monkeypatch):
-    """Landmarks by fewer draws from the private mixture, which is public: a tenth of the time.
-
-    What the checks attack, all that touches records, stays as it is.
-    """
-    monkeypatch.setattr(_private_landmarks, "N_DRAWN", 400)
-    monkeypatch.setattr(_dp_landmark_tomato, "_N_MAYBE", 4000)
+# What the checks attack does not depend on the number of draws from a private mixture.
+pytestmark = pytest.mark.usefixtures("few_public_draws")
 
 
 @parametrize_with_privacy_checks()

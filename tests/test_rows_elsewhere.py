@@ -35,7 +35,10 @@ pandas = pytest.importorskip("pandas")
 cloudpickle = pytest.importorskip("cloudpickle")
 
 # Fits without a seed may have any result, and warn.
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.usefixtures("few_public_draws"),
+]
 
 X = np.random.default_rng(0).uniform(size=(120, 2))
 QUICK = {"kmeans_steps": 1, "mixture_steps": 1}

@@ -15,6 +15,7 @@ TESTS = Path(__file__).parent
 
 
 # The others are with the tests of their subpackages.
+@pytest.mark.usefixtures("few_public_draws")
 @parametrize_with_checks(
     [PrivateBounds(), PrivateBounds(1.0, shape="box"), PrivateLandmarks(n_landmarks=5)]
 )

@@ -13,11 +13,12 @@ energy paths in barrier-crossing events", Journal of Chemical Physics 126, 2007.
 
 from collections.abc import Iterable, Iterator
 from itertools import count
+from typing import Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, climb, nearest_mode, polished
 
 # Indices of two modes, the smaller one first.
@@ -27,9 +28,8 @@ Edge = tuple[int, int]
 # together, which bounds memory.
 _N_RIDGE_POINTS, _BATCH_POINTS = 48, 1 << 16
 # Number of times that the surroundings of the top of a ridgeline are sampled again with as many
-# points: twice among all pairs, and five times, to the last digits of a float, when a saddle is
-# compared to it.
-_N_ZOOMS, _MAX_ZOOMS = 2, 5
+# points, to the last digits of a float, when a saddle is compared to it.
+_N_ZOOMS = 5
 # Relative error of the top of a ridgeline by rounding.
 _ROUNDING = 1e-9
 # Number of images on a string between two modes; number of rounds in which they slide; and the part
@@ -39,6 +39,8 @@ _N_IMAGES, _N_ROUNDS, _STRING_STEP = 17, 10, 0.5
 # ridgeline's length, at which two points are close enough; and the multiple of it at which they are
 # brought together again, since sliding drives them apart.
 _N_BETWEEN, _CLOSE, _APART = 8, 1e-7, 1e3
+# Largest number of steps of a walk to a saddle.
+_MAX_WALK_STEPS = 100
 # Number of rounds in which two points slide towards a saddle, and number of steps in one round.
 _N_SLIDE_ROUNDS, _N_SLIDE_STEPS = 60, 20
 # Largest number of slides along one ridgeline. Steps of mean shift leap over the basins of very
@@ -48,24 +50,25 @@ _MAX_SLIDES = 20
 _MAX_HIDDEN = 4
 
 
-def ridgeline_barriers(density: MixtureDensity) -> tuple[IntArray, FloatArray, FloatArray]:
+def ridgeline_barriers(
+    density: MixtureDensity, n_zooms: int = 0
+) -> tuple[IntArray, FloatArray, FloatArray]:
     """Pairs of components, and height and place of the highest point of the ridgeline between them.
 
     The ridgeline contains all critical points of the density of the two components alone. Its
-    greatest height is an upper bound of the barrier in the whole mixture, and always finite.
+    greatest height is an upper bound of the barrier in the whole mixture, and always finite. It is
+    the greatest of 48 points, whose surroundings are sampled again ``n_zooms`` times.
     """
     pairs = np.column_stack(np.triu_indices(density.n_components, 1))
     size = _BATCH_POINTS // _N_RIDGE_POINTS
-    parts = [_tops(density, pairs[i : i + size]) for i in range(0, len(pairs), size)]
+    parts = [_tops(density, pairs[i : i + size], n_zooms) for i in range(0, len(pairs), size)]
     if not parts:
         return pairs, np.empty(0), np.empty((0, density.n_features))
     heights, places = zip(*parts, strict=True)
     return pairs, np.concatenate(heights), np.concatenate(places)
 
 
-def _tops(
-    density: MixtureDensity, pairs: IntArray, n_zooms: int = _N_ZOOMS
-) -> tuple[FloatArray, FloatArray]:
+def _tops(density: MixtureDensity, pairs: IntArray, n_zooms: int) -> tuple[FloatArray, FloatArray]:
     """Height and place of the highest point of each ridgeline, found by zooming in."""
     ridgelines = _Ridgelines(density, pairs)
     rows = np.arange(len(pairs))
@@ -163,30 +166,40 @@ class BarrierGraph:
         Returns these two modes. The barrier between them is this saddle, or is lower. Returns None
         if there is no saddle below ``ceiling``, or if both descents end at the same mode.
         """
-        found = _find_saddle(self.density, start)
-        if found is None:
-            return None
-        saddle, direction = found
-        height = self.density.height(saddle[None])[0]
-        slack = _slack(height)
-        if height > ceiling + slack:
-            return None
-        edge = _edge(self._modes_of(saddle + np.array([[1e-3], [-1e-3]]) * direction))
-        if edge[0] < 0 or edge[0] == edge[1]:
-            return None
-        self._sharpen(edge)
-        if height <= self.heights[edge] + (0.0 if edge in self.settled else slack):
+        return self._add_saddles(start[None], ceiling)[0]
+
+    def _add_saddles(self, starts: FloatArray, ceiling: float = np.inf) -> list[Edge | None]:
+        """Search for a saddle from each point; all saddles and descents are computed together."""
+        found, saddles, directions = _find_saddles(self.density, starts)
+        heights = self.density.height(saddles)
+        found[found] = heights[found] <= ceiling + _slack(heights[found])
+        ends = saddles[found, None] + np.array([[1e-3], [-1e-3]]) * directions[found, None]
+        labels = self._modes_of(ends.reshape(-1, ends.shape[2])).reshape(-1, 2)
+        edges: list[Edge | None] = [None] * len(starts)
+        for i, (low, high) in zip(np.flatnonzero(found), np.sort(labels).tolist(), strict=True):
+            edges[i] = (low, high) if 0 <= low < high else None
+        # Sampled tops are a little too low.
+        above = zip(edges, heights, strict=True)
+        self._sharpen(edge for edge, height in above if edge and height > self.heights[edge])
+        for edge, height, saddle in zip(edges, heights, saddles, strict=True):
+            if edge is not None:
+                self._settle(edge, height, saddle)
+        return edges
+
+    def _settle(self, edge: Edge, height: float, saddle: FloatArray) -> None:
+        """Settle the barrier between two modes at a saddle, unless a lower one is known."""
+        if height <= self.heights[edge] + (0.0 if edge in self.settled else _slack(height)):
             self._set(edge, height, saddle)
             self.settled.add(edge)
-        return edge
 
-    def _sharpen(self, edge: Edge) -> None:
-        """Compute the top of a ridgeline to the last digits, before a saddle is compared to it."""
-        pair = self._components.get(edge)
-        if pair is not None and edge not in self.settled and edge not in self._sharp:
-            self._sharp.add(edge)
-            (height,), (place,) = _tops(self.density, pair[None], _MAX_ZOOMS)
-            self._set(edge, height, place)
+    def _sharpen(self, edges: Iterable[Edge]) -> None:
+        """Compute tops of ridgelines to the last digits, before saddles are compared to them."""
+        dull = sorted({*edges} & {*self._components} - self.settled - self._sharp)
+        self._sharp.update(dull)
+        if dull:
+            pairs = np.array([self._components[edge] for edge in dull])
+            for edge, *top in zip(dull, *_tops(self.density, pairs, _N_ZOOMS), strict=True):
+                self._set(edge, *top)
 
     def _modes_of(self, points: FloatArray) -> IntArray:
         """Index of the mode that each point climbs to, or -1 if there is none.
@@ -228,8 +241,8 @@ class BarrierGraph:
         ranks = self.heights.argsort(axis=1, kind="stable").argsort(axis=1)
         near = np.minimum(ranks, ranks.T) <= (len(modes) if n_neighbours is None else n_neighbours)
         first, last = np.argwhere(np.triu(near, 1)).T
-        for top in _tops_of_strings(self.density, modes[first], modes[last]):
-            self.add_saddle(top)
+        for tops in _tops_of_strings(self.density, modes[first], modes[last]):
+            self._add_saddles(tops)
 
     def refine(self) -> None:
         """Replace the tops of ridgelines in the tree by the saddles below them."""
@@ -237,7 +250,7 @@ class BarrierGraph:
             for edge in edges:
                 if edge in self.settled:
                     continue
-                self._sharpen(edge)
+                self._sharpen([edge])
                 if self.add_saddle(self.places[edge], self.heights[edge]) == edge:
                     continue
                 height = self.heights[edge]
@@ -316,8 +329,9 @@ def _edge(modes: IntArray) -> Edge:
     return i, j
 
 
-def _slack(height: float) -> float:
-    return _ROUNDING * max(1.0, abs(height))
+def _slack(height: Any) -> Any:
+    """Error of one or several heights by rounding."""
+    return _ROUNDING * np.maximum(1.0, np.abs(height))
 
 
 def _last_steps(labels: IntArray) -> list[int]:
@@ -329,39 +343,42 @@ def _last_steps(labels: IntArray) -> list[int]:
     return steps
 
 
-def _find_saddle(
-    density: MixtureDensity, start: FloatArray
-) -> tuple[FloatArray, FloatArray] | None:
-    """Walk to a saddle of index one by eigenvector following.
+def _find_saddles(
+    density: MixtureDensity, starts: FloatArray
+) -> tuple[BoolArray, FloatArray, FloatArray]:
+    """Walk from each start to a saddle of index one by eigenvector following.
 
     Each step climbs along the direction of least curvature and descends along all others. Returns
-    the saddle and the vector along which the height falls to both sides. The vector has length one
-    in units of the curvature. Returns None if the walk ends elsewhere.
+    for each walk whether it ended at a saddle, where it ended, and the vector along which the
+    height falls to both sides. The vector has length one in units of the curvature.
     """
-    point = np.array(start, dtype=float)
-    for _ in range(100):
-        slope, curvature = density.slope_and_curvature(point)
-        values, vectors = np.linalg.eigh(curvature)
-        signed = np.maximum(np.abs(values), 1e-12 * np.abs(values).max())
-        signed[0] = -signed[0]
-        along = (vectors.T @ slope) / signed
-        # Length in units of the curvature, which is at most one half per step.
-        length = np.sqrt((along**2 * np.abs(signed)).sum())
-        point = point - vectors @ along * min(1.0, 0.5 / max(length, 1e-300))
-        if length < 1e-10:
+    points, lengths = np.array(starts, dtype=float), np.full(len(starts), np.inf)
+    moving = np.arange(len(points))
+    for _ in range(_MAX_WALK_STEPS):
+        if len(moving) == 0:
             break
-    values, vectors = np.linalg.eigh(density.slope_and_curvature(point)[1])
-    settled = length < 1e-6 and values[0] < 0
-    if not settled or (len(values) > 1 and values[1] <= 0):
-        return None
-    return point, vectors[:, 0] / np.sqrt(-values[0])
+        slopes, curvatures = density.slopes_and_curvatures(points[moving])
+        values, vectors = np.linalg.eigh(curvatures)
+        sizes = np.abs(values)
+        signed = np.maximum(sizes, 1e-12 * sizes.max(axis=1, keepdims=True))
+        signed[:, 0] *= -1
+        along = (slopes[:, None] @ vectors)[:, 0] / signed
+        # Lengths in units of the curvature, which are at most one half per step.
+        length = np.sqrt((along**2 * np.abs(signed)).sum(axis=1))
+        part = np.minimum(1.0, 0.5 / np.maximum(length, 1e-300))
+        points[moving] -= (vectors @ along[..., None])[..., 0] * part[:, None]
+        lengths[moving] = length
+        moving = moving[length >= 1e-10]
+    values, vectors = np.linalg.eigh(density.slopes_and_curvatures(points)[1])
+    found = (lengths < 1e-6) & (values[:, 0] < 0) & (values[:, 1:2] > 0).all(axis=1)
+    return found, points, vectors[:, :, 0] / np.sqrt(np.abs(values[:, :1]))
 
 
 def _tops_of_strings(
     density: MixtureDensity, first: FloatArray, last: FloatArray
 ) -> Iterator[FloatArray]:
-    """Highest image of the string between each two points that slides towards the lowest path."""
-    size = _BATCH_POINTS // _N_IMAGES
+    """Highest images of the strings between each two points that slide towards the lowest path."""
+    size = max(1, _BATCH_POINTS // max(_N_IMAGES, density.n_components * density.n_features))
     for start in range(0, len(first), size):
         part = slice(start, start + size)
         images = np.linspace(first[part], last[part], _N_IMAGES, axis=1)
@@ -371,7 +388,7 @@ def _tops_of_strings(
             images[:, 1:-1] += _STRING_STEP * (moved - images[:, 1:-1])
             images = _evenly_spaced(images)
         heights = density.height(images[:, 1:-1].reshape(-1, shape[2])).reshape(shape[:2])
-        yield from images[np.arange(len(images)), 1 + heights.argmax(axis=1)]
+        yield images[np.arange(len(images)), 1 + heights.argmax(axis=1)]
 
 
 def _evenly_spaced(strings: FloatArray) -> FloatArray:

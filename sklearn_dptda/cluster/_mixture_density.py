@@ -174,13 +174,19 @@ class MixtureDensity:
         joint /= joint.sum(axis=1, keepdims=True)
         return joint
 
+    def _mean_precisions(self, shares: FloatArray) -> FloatArray:
+        """Precisions weighted by the shares, the last axis of an array of any shape."""
+        k, d = self.means.shape
+        # np.tensordot computes the same product, and takes twice as long for few points.
+        return (shares @ self.precisions.reshape(k, -1)).reshape(*shares.shape[:-1], d, d)
+
     def mean_shift(self, X: FloatArray) -> FloatArray:
         """One step uphill in density, to the fixed point of the present responsibilities.
 
         M. Carreira-Perpinan, "Gaussian mean-shift is an EM algorithm", 2007.
         """
         shares = self.responsibilities(X)
-        matrices = np.tensordot(shares, self.precisions, 1)
+        matrices = self._mean_precisions(shares)
         ends = np.linalg.solve(matrices, (shares @ self.pulls)[..., None])[..., 0]
         return ends.astype(np.float64, copy=False)
 
@@ -190,7 +196,7 @@ class MixtureDensity:
         pulls = np.einsum("kij,nkj->nki", self.precisions, X[:, None] - self.means)
         slopes = np.einsum("nk,nki->ni", shares, pulls)
         curvatures = (
-            np.tensordot(shares, self.precisions, 1)
+            self._mean_precisions(shares)
             - np.swapaxes(shares[..., None] * pulls, 1, 2) @ pulls
             + slopes[:, :, None] * slopes[:, None]
         )
@@ -202,7 +208,7 @@ class MixtureDensity:
         pulls = np.einsum("kij,kj->ki", self.precisions, x - self.means)
         slope = shares @ pulls
         curvature = (
-            np.tensordot(shares, self.precisions, 1)
+            self._mean_precisions(shares)
             - (shares[:, None] * pulls).T @ pulls
             + np.outer(slope, slope)
         )

@@ -26,6 +26,7 @@ BOX = (-3, 3)
 SMALL = {"n_landmarks": 8, "bounds": BOX}
 
 
+@pytest.mark.usefixtures("few_public_draws")
 @parametrize_with_checks([DPLandmarkToMATo(n_landmarks=9), DPLandmarkToMATo(2, bounds=(-50, 50))])
 def test_scikit_learn(estimator, check):
     check(estimator)
