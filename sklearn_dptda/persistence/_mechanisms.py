@@ -6,7 +6,7 @@ Proof: doc/theory/exact_sampler.md, "The law".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -114,12 +114,29 @@ class ExactMechanism:
         seed: Any,
     ) -> list[FloatArray]:
         """Draw private diagrams, given exact ones; ``sensitivity`` and ``upper`` are public."""
+        return self.sampler(diagrams, dimensions, sensitivity, upper)(seed)
+
+    def sampler(
+        self,
+        diagrams: Sequence[FloatArray],
+        dimensions: Sequence[int],
+        sensitivity: float,
+        upper: float,
+    ) -> Callable[[Any], list[FloatArray]]:
+        """Return a function that draws for a seed. The preparations take longer than a draw."""
         law = self.prepare(sensitivity, upper)
-        source = NoiseSource(seed)
         balls = [balls_of(diagram, q, law) for diagram, q in zip(diagrams, dimensions, strict=True)]
         common = [[ball for group in balls for ball in group]] if self.joint else balls
-        parts = chain.from_iterable(ExactSampler(group, law.table).draw(source) for group in common)
-        return [law.grid.values(chain.from_iterable(islice(parts, len(group)))) for group in balls]
+        samplers = [ExactSampler(group, law.table) for group in common]
+
+        def draw(seed: Any) -> list[FloatArray]:
+            source = NoiseSource(seed)
+            parts = chain.from_iterable(sampler.draw(source) for sampler in samplers)
+            return [
+                law.grid.values(chain.from_iterable(islice(parts, len(group)))) for group in balls
+            ]
+
+        return draw
 
     def check(self, sensitivity: float, upper: float) -> None:
         """Raise ValueError if these public numbers exceed the range of floats."""

@@ -44,7 +44,8 @@ def test_against_rejection(diagram):
     # 800 draws each, and 3 x 3 tests at a false-alarm rate of 1e-6 each.
     diagram, rate, sensitivity = np.array(diagram), 4.0, 0.1
     exact = mechanism(rate, 3)
-    ours = [exact.release([diagram], (1,), sensitivity, 1.0, i)[0] for i in range(800)]
+    draw = exact.sampler([diagram], (1,), sensitivity, 1.0)
+    ours = [draw(i)[0] for i in range(800)]
     reference = naive(diagram, rate / (2 * sensitivity), 3, np.random.default_rng(0), 800)
     for a, b in zip(summaries(ours, diagram), summaries(reference, diagram), strict=True):
         # The grid has 80 steps, so values are compared up to one step of jitter.
@@ -59,6 +60,7 @@ def test_against_a_long_chain():
     chain = mechanism(2.0, 2, "mcmc", n_iter=1000, proposal_scale=0.15)
     theirs = [chain.release([diagram], (1,), 0.1, 1.0, i)[0] for i in range(150)]
     exact = mechanism(2.0, 2)
-    ours = [exact.release([diagram], (1,), 0.1, 1.0, i)[0] for i in range(800)]
+    draw = exact.sampler([diagram], (1,), 0.1, 1.0)
+    ours = [draw(i)[0] for i in range(800)]
     for a, b in zip(summaries(ours, diagram), summaries(theirs, diagram), strict=True):
         assert ks_2samp(a, b).pvalue > 1e-6

@@ -179,9 +179,8 @@ def test_nothing_is_hidden_without_noise():
 
 
 def released_errors(private, exact, sensitivity, upper, n):
-    mechanism = mechanism_of(private, (0, 1))
-    for seed in range(n):
-        release = mechanism.release(exact, (0, 1), sensitivity, upper, seed)
+    draw = mechanism_of(private, (0, 1)).sampler(exact, (0, 1), sensitivity, upper)
+    for release in map(draw, range(n)):
         yield max(bottleneck_distance(a, b) for a, b in zip(exact, release, strict=True))
 
 
@@ -220,10 +219,8 @@ def test_where_there_is_nothing_the_floor_is_kept():
     crowd = np.array([[0.2, upper], [0.9, 1.5], [1.0, 1.3]])
     short = np.array([[b, b + 2 * sensitivity] for b in np.linspace(0.3, 2.2, 10)])
     for H1 in (np.zeros((0, 2)), short):
-        shown = [
-            np.ptp(mechanism.release([crowd, H1], (0, 1), sensitivity, upper, seed)[1], axis=1)
-            for seed in range(500)
-        ]
+        draw = mechanism.sampler([crowd, H1], (0, 1), sensitivity, upper)
+        shown = [np.ptp(draw(seed)[1], axis=1) for seed in range(500)]
         assert sum((lengths > floor).any() for lengths in shown) <= 95
 
 
@@ -372,20 +369,19 @@ def test_what_is_flagged_is_near_a_feature():
     for epsilon in (0.8, 2.0):
         private = PrivatePersistence(epsilon, homology_dimensions=1)
         bound = bottleneck_error_bound(private, sensitivity, upper)
+        floor = noise_floor(private, sensitivity, upper)[0]
         mechanism = mechanism_of(private, (1,))
         longest_would_fail = 0
         for part in (0.4, 0.6, 1.2):
             h = part * bound
             exact = np.array([[0.1, 0.1 + 2 * h], [0.12, 0.12 + 2 * h]])
             false = 0
-            for seed in range(400):
-                (loops,) = mechanism.release([exact], (1,), sensitivity, upper, seed)
+            for (loops,) in map(mechanism.sampler([exact], (1,), sensitivity, upper), range(400)):
                 near = (np.abs(loops[:, None] - exact).max(axis=2) <= bound).any(axis=1)
                 false += (beyond_noise(loops, bound, dimension=1) & ~near).any()
                 lengths = np.ptp(loops, axis=1)
                 apart = np.abs(loops[:, None] - exact).max(axis=2).min(axis=1, initial=math.inf)
                 noise = apart > lengths / 2
-                floor = noise_floor(private, sensitivity, upper)[0]
                 longest_would_fail += bool(
                     len(loops) and lengths.max() > floor and noise[lengths.argmax()]
                 )
@@ -409,8 +405,7 @@ def test_a_lattice_widens_the_class():
     short = np.column_stack([births, births + 2 * h])
     mechanism = mechanism_of(private, (1,))
     shown = far = 0
-    for seed in range(400):
-        (loops,) = mechanism.release([short], (1,), sensitivity, upper, seed)
+    for (loops,) in map(mechanism.sampler([short], (1,), sensitivity, upper), range(400)):
         shown += np.ptp(loops, axis=1).max(initial=0.0) > private.noise_floor_[0]
         far += bottleneck_distance(loops, short) > private.error_bound_ - off
     assert shown <= 45 and far <= 45
