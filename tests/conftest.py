@@ -1,15 +1,21 @@
 import os
 import shutil
 import tempfile
+from functools import cache
 
 import matplotlib
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 from sklearn_dptda import DTMFiltration
 from sklearn_dptda.datasets import make_two_circles
 
 matplotlib.use("Agg")
+
+# scikit-learn inspects the signature of a class each time that it reads parameters, which takes a
+# fifth of the time of small fits. Tests repeat such fits thousands of times.
+BaseEstimator._get_param_names = classmethod(cache(BaseEstimator._get_param_names.__func__))
 
 # The slowest parts of batteries over many estimators: checks with hundreds of releases each.
 SLOW = (

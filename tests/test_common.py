@@ -234,6 +234,7 @@ def test_contract(kind, check):
     check(clone(estimator), X)
 
 
+@pytest.mark.slow
 def test_pipeline_and_grid_search():
     # Each cloud is one sample and one group, so no cloud is in both train and test.
     pipeline = make_pipeline(

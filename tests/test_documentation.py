@@ -183,6 +183,7 @@ def test_without_published_data_an_example_has_pictures_of_made_up_ones(
     plt.close("all")
 
 
+@pytest.mark.slow
 def test_the_table_of_needed_data_is_that_of_its_plans():
     row = re.search(r"the loops, as a diagram \|.*", (DOC / "guide" / "data_needed.md").read_text())
     shown = [float(cell) for cell in re.findall(r"\| ([\d.]+) ", row[0] + " ")]

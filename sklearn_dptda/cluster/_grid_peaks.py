@@ -385,7 +385,9 @@ def _split_scores(
             for side in pair
         )
         inside[low] = max(inside[low], inside[high], scores[peak])
-        sides[low] = np.sort(np.r_[sides[low], sides[high]], kind="stable")[-_MAX_BLOCKS:]
+        sides[low] = np.sort(np.concatenate((sides[low], sides[high])), kind="stable")[
+            -_MAX_BLOCKS:
+        ]
         root[root == high] = low
     return scores
 

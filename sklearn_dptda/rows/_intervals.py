@@ -378,7 +378,8 @@ def merged(cells: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
     else:
         order = np.lexsort(cells.T[::-1])
         new = (np.diff(cells[order], axis=0) != 0).any(axis=1)
-    first = np.flatnonzero(np.r_[True, new])
+    # Faster than np.r_, for the few cells of most levels.
+    first = np.flatnonzero(np.concatenate(([True], new)))
     return cells[order[first]], np.add.reduceat(counts[order], first)
 
 

@@ -112,6 +112,7 @@ def test_a_parquet_file_that_would_inflate_is_not_read(folder, refused, monkeypa
     assert "x.parquet would expand to 1.01 GiB" in refused("bounds", "x.parquet")
 
 
+@pytest.mark.slow
 def test_a_million_columns_are_refused(folder, refused):
     np.save("wide.npy", np.zeros((2, 10**6)))
     for command in ("cluster", "synthesize", "bounds"):

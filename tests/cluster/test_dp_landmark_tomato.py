@@ -60,6 +60,7 @@ def test_shapes_in_eight_columns(name, epsilon):
     assert adjusted_rand_score(shape(name, 0)[1], mixture) < min(scores) - 0.2
 
 
+@pytest.mark.slow
 def test_number_of_clusters_is_found():
     for seed in range(3):
         X, y = shape("moons", seed)

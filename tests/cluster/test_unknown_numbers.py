@@ -33,6 +33,7 @@ def test_far_groups_of_clusters_are_no_two_clusters():
     assert np.median(scores) > 0.95 and min(scores) > 0.7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", ["normal", "uniform"])
 def test_a_single_cluster_is_one(rows):
     # Five seeded fits. Eight components have ripples of up to a nat where the density is flat, and

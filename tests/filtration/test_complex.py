@@ -63,6 +63,7 @@ def places_of(K):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 20])
 def test_simplices_are_as_high_as_their_highest_place(n):
     # In six columns, no place lies in only two simplices, except in faces.
@@ -133,6 +134,7 @@ def test_no_landmarks_have_too_many_simplices():
     assert copies.n_simplices < 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "whole"), [(25, True), (28, True), (60, False)])
 def test_landmarks_that_are_equally_far_show_a_cycle(n, whole):
     # If not all landmarks can span simplices, the remaining ones have one edge each.

@@ -127,11 +127,13 @@ def hostile_changes(n_runs=150):
         yield np.abs(one.values - two.values).max() / one.sensitivity
 
 
+@pytest.mark.slow
 @FEW
 def test_one_person_moves_the_function_by_the_sensitivity_and_no_more():
     assert 0.999 < max(hostile_changes()) <= 1.0
 
 
+@pytest.mark.slow
 @FEW
 @pytest.mark.parametrize("twin", ["points", "rounded up"])
 def test_broken_weights_are_caught(monkeypatch, twin):

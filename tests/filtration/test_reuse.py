@@ -43,6 +43,7 @@ def search(accountant=None):
     return GridSearchCV(model, grid, cv=3, error_score="raise")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sequential", "threading"])
 def test_a_search_computes_each_function_once_and_finds_the_same(backend, counted):
     y, budgets = [0, 1] * 3, [PrivacyAccountant(1e6), PrivacyAccountant(1e6)]

@@ -69,6 +69,7 @@ def test_a_given_block_of_one_graph(n, k, epsilon, density):
     assert in_range(seen(lambda _: even, k, epsilon), 0.05)
 
 
+@pytest.mark.slow
 def test_half_the_difference_is_not_seen():
     # If the limit were too small by half, it would be detected in half of the releases.
     n, k, epsilon, density = SETTINGS[0]

@@ -29,6 +29,7 @@ from tests._reach import seeded_clone, spawn_seeds
 PROCESSES = [pytest.param("loky", marks=pytest.mark.slow), "multiprocessing"]
 
 
+@pytest.mark.slow
 def test_replicates_do_not_depend_on_n_jobs(filtration):
     def run(n_jobs):
         return release_replicates(
@@ -327,6 +328,7 @@ def test_candidates_that_bring_accountants_pay_once(circles):
     assert len(a) + len(b) == 3 * 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sequential", "threading", "multiprocessing", "loky"])
 def test_replicates_on_every_backend_of_joblib(filtration, backend):
     accountant = PrivacyAccountant(2.0)

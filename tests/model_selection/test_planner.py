@@ -173,6 +173,7 @@ def test_what_makes_it_cheaper():
     assert epsilon(private=PrivatePersistence(epsilon=100.0)) == usual
 
 
+@pytest.mark.slow
 def test_numbers_of_coordinates():
     def n_dims(bounds, **options):
         plan = plan_release(2000, bounds, persistence=0.3, m=0.2, **options)

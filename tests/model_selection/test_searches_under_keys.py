@@ -67,6 +67,7 @@ def test_a_search_that_is_made_again_pays_once(backend, tmp_path):
     assert len(budget) == 11
 
 
+@pytest.mark.slow
 def test_steps_that_release_in_transform_pay_once(tmp_path):
     clouds = [np.random.default_rng(i).uniform(size=(60, 2)) for i in range(12)]
     y = np.arange(12) % 2

@@ -11,7 +11,7 @@ from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.privacy import audit_epsilon
 from sklearn_dptda.theory import dtm_worst_case
 
-OPTIONS = {"confidence": 1 - 1e-6, "n_jobs": 2}
+OPTIONS = {"confidence": 1 - 1e-6}
 EPSILON = 1.0
 
 

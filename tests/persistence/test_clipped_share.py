@@ -72,6 +72,7 @@ def test_the_share_is_paid_for_and_promised():
     )
 
 
+@pytest.mark.slow
 def test_the_share_has_the_noise_that_was_paid_for():
     # A false alarm has a probability below 1e-6.
     F = functions(X, -3.0, 0.5)

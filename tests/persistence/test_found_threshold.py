@@ -50,6 +50,7 @@ def test_the_law_of_many_is_that_of_few(rng):
             )
 
 
+@pytest.mark.slow
 def test_no_record_costs_more_than_epsilon_and_twins_do():
     worst, moved = dict.fromkeys((PrivateBettiNumbers, TwiceTheRate, WithoutUnits), 0.0), 0
     pairs = [
@@ -94,6 +95,7 @@ def test_releases_are_of_the_enumerated_law():
     assert max(p_value(0.8 * choice.rate), p_value(1.25 * choice.rate)) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, math.inf])
 def test_circles_and_blobs_are_counted_without_a_threshold(epsilon):
     # 100 draws: each is wrong in at most one of a hundred cases. More than 12 have a probability

@@ -51,6 +51,7 @@ def test_output_is_valid(filtration, options, random_state):
         assert (diagram[:, 0] < diagram[:, 1]).all() or options.get("mechanism") == "mcmc"
 
 
+@pytest.mark.slow
 def test_large_epsilon_comes_close(filtration):
     estimator = PrivatePersistence(epsilon=1000.0, max_points=30).fit([filtration])
     assert -estimator.score([filtration]) < 0.02
@@ -81,6 +82,7 @@ def test_one_object_is_not_released_twice_for_one_payment(filtration):
     assert len(private.transform(copies(filtration, 3))) == 3
 
 
+@pytest.mark.slow
 def test_error_falls_with_epsilon(filtration):
     scores = [
         -PrivatePersistence(e, random_state=0).fit([filtration]).score(copies(filtration, 30))

@@ -330,6 +330,7 @@ def test_a_wide_box_costs_less_than_under_one_cap():
     assert errors["private"] < 0.4 * errors[None]
 
 
+@pytest.mark.slow
 def test_bounds_hold_under_the_cap_that_is_drawn():
     # Each bound is missed with a probability of at most 5 %. More than 22 misses of 100 have a
     # probability below 1e-6.

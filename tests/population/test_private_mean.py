@@ -46,6 +46,7 @@ def test_long_rows_are_shortened():
         assert found.mean_ == pytest.approx((np.array(kept) + X[1]) / 3, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(
     ("n", "epsilon", "delta"), [(100, 1.0, 1e-6), (1000, 1.0, 1e-6), (2000, 2.0, 0.0)]

@@ -27,6 +27,7 @@ def people(n, seed, shifted=0.0):
     return X
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [10, 40, 100])
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
 def test_the_level_is_kept_for_any_number_of_people(n, epsilon):
@@ -40,6 +41,7 @@ def test_the_level_is_kept_for_any_number_of_people(n, epsilon):
     assert sum(rejected) <= 38
 
 
+@pytest.mark.slow
 def test_the_level_of_tied_people_is_kept():
     # All people are equal, so every statistic is zero, and without noise all are tied.
     X = np.full((30, 2), 0.4)

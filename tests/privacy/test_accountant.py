@@ -93,6 +93,7 @@ def test_default_accountant_reaches_workers(accountant, backend, n_jobs):
     assert len(default) == 11 and len(accountant) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_main_road_in_a_grid_search(n_jobs):
     # For each candidate and fold, one release to fit and one to score, and one to refit: 2*5*2 + 1.

@@ -454,6 +454,7 @@ print(digest_of((pipeline, X, frame)).hex())
 """
 
 
+@pytest.mark.slow
 def test_digests_are_the_same_in_other_processes():
     # Sets have a different order in each of them.
     runs = [

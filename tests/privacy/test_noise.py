@@ -222,6 +222,7 @@ def test_precision_attack_breaks_numpy_and_nothing_of_ours():
             assert not separates(lattice_release(draw, scale))
 
 
+@pytest.mark.slow
 def test_precision_attack_on_private_diagrams():
     from sklearn_dptda import PrivatePersistence
 

@@ -608,6 +608,7 @@ MOMENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_whenever_a_process_dies_one_payment_gives_one_release(moment, tmp_path):
     budget = PrivacyAccountant(2.0, 1e-3, path=tmp_path / "a.db")

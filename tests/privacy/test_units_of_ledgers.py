@@ -75,6 +75,7 @@ KINDS = [PEOPLE, PARTS, CLOUDS]
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=["people", "parts", "clouds"])
 def test_records_of_one_kind_add_up(accountant, kind):
     for release in kind.values():
