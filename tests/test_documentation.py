@@ -256,6 +256,12 @@ def test_counts_of_verdicts_can_be_recounted():
     assert claimed == found and set(found) == set(PAPERS)
 
 
+def test_the_guarantee_in_readme_is_what_is_printed(filtration):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    quoted = " ".join(re.findall(r"^> (.*)$", readme, flags=re.MULTILINE))
+    assert quoted == str(PrivatePersistence(1.0).fit([filtration]).privacy_guarantee_)
+
+
 def test_verdicts_of_table_2_follow_from_its_numbers():
     ((rows, section),) = ((rows, text) for name, rows, text in reproduced() if name == "Table")
     assert len(rows) == 32

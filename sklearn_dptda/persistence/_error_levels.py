@@ -129,6 +129,8 @@ Volumes: TypeAlias = DiagramVolumes | BirthVolumes
 Part: TypeAlias = tuple[DiagramVolumes, *tuple[BirthVolumes, ...]]
 # First and last levels of consecutive blocks.
 Blocks: TypeAlias = list[tuple[int, int]]
+# A probability, as a part and the whole.
+Ratio: TypeAlias = tuple[int, int]
 
 
 class Odds(NamedTuple):
@@ -155,7 +157,7 @@ def error_level(
     tails = [_tails(group, table, odds) for group in groups]
     allowed = _allowed(confidence)
     levels = (last for _, last in blocks)
-    return next((r for r, *p in zip(levels, *tails, strict=True) if sum(p) <= allowed), None)
+    return next((r for r, *p in zip(levels, *tails, strict=True) if _at_most(p, allowed)), None)
 
 
 @lru_cache(maxsize=32)
@@ -193,7 +195,7 @@ def noise_level(
         beyond, kept = spread[first] - near * most[first], within[i] + near * later[i + 1]
         if odds is not None:
             beyond, kept = odds.weight * beyond, default
-        if _rounded_up(beyond, beyond + kept) <= allowed:
+        if _at_most([(beyond, beyond + kept)], allowed):
             return t
     return None
 
@@ -224,7 +226,7 @@ def _weight_of_default(odds: Odds, table: DecayTable) -> int:
     return odds.default * sum(least)
 
 
-def _tails(group: tuple[Volumes, ...], table: DecayTable, odds: Odds | None) -> Iterator[int]:
+def _tails(group: tuple[Volumes, ...], table: DecayTable, odds: Odds | None) -> Iterator[Ratio]:
     """Bound the probabilities that the distance exceeds the last level of each block."""
     most, least = _weights(group, table)
     spread, within = _sums_from(most), [*accumulate(least)]
@@ -232,11 +234,11 @@ def _tails(group: tuple[Volumes, ...], table: DecayTable, odds: Odds | None) -> 
     for i, (_, r) in enumerate(_blocks(table.n_levels)):
         if odds is not None:
             beyond = odds.weight * spread[i + 1]
-            yield _rounded_up(beyond, beyond + default)
+            yield beyond, beyond + default
         else:
             # Balls of later levels contain the ball of this level, too.
             ball = table.weight(r + 1) * prod(part.lowest(r) for part in group)
-            yield _rounded_up(spread[i + 1] - ball, spread[i + 1] + within[i])
+            yield spread[i + 1] - ball, spread[i + 1] + within[i]
 
 
 def _sums_from(values: Sequence[int]) -> list[int]:
@@ -244,13 +246,24 @@ def _sums_from(values: Sequence[int]) -> list[int]:
     return [*accumulate(reversed(values), initial=0)][::-1]
 
 
-def _rounded_up(part: int, whole: int) -> int:
-    """Round a ratio of integers up to a multiple of a power of one half, at most one."""
-    return (
-        min(-(-(part << _PROBABILITY_BITS) // whole), 1 << _PROBABILITY_BITS)
-        if whole > 0
-        else 1 << _PROBABILITY_BITS
-    )
+def _at_most(ratios: Sequence[Ratio], allowed: int) -> bool:
+    """Whether ratios, rounded up to multiples of a power of one half, add up to at most a number.
+
+    Most sums are far larger. Their leading bits show that, much faster than a division.
+    """
+    if sum(map(_floor, ratios)) > math.ldexp(allowed, -_PROBABILITY_BITS) * (1 + 1e-9):
+        return False
+    one = 1 << _PROBABILITY_BITS
+    return sum(
+        min(-(-part * one // whole), one) if whole > 0 else one for part, whole in ratios
+    ) <= (allowed)
+
+
+def _floor(ratio: Ratio) -> float:
+    """A lower bound of a ratio of integers, from 64 bits of each, up to rounding."""
+    part, whole = ratio
+    shift = max(whole.bit_length() - 64, 0)
+    return (part >> shift) / ((whole >> shift) + 1) if whole > 0 else 0.0
 
 
 def _allowed(confidence: float) -> int:

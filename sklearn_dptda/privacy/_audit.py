@@ -438,7 +438,10 @@ def _best_threshold(
 
 
 def _finite(summarise: _Summarise, examples: list[Any]) -> _Summarise:
-    """Make summaries finite, add columns that mark missing numbers, and drop constant columns."""
+    """Make summaries finite, and add columns that mark missing numbers.
+
+    Columns that are constant in the examples, or equal to an earlier one, are dropped.
+    """
 
     def columns(outputs: Sequence[Any]) -> FloatArray:
         rows = summarise(outputs)
@@ -446,9 +449,10 @@ def _finite(summarise: _Summarise, examples: list[Any]) -> _Summarise:
         return np.hstack([np.clip(numbers, -_LARGEST_SUMMARY, _LARGEST_SUMMARY), np.isnan(rows)])
 
     known = columns(examples)
-    varies = (known != known[:1]).any(axis=0)
-    varies[0] |= not varies.any()
-    return lambda outputs: columns(outputs)[:, varies]
+    _, first = np.unique(known, axis=1, return_index=True)
+    kept = np.sort(first[(known != known[:1]).any(axis=0)[first]])
+    kept = kept if len(kept) else np.array([0])
+    return lambda outputs: columns(outputs)[:, kept]
 
 
 def _summariser(summary: _Summary | None, examples: list[Any]) -> _Summarise:
