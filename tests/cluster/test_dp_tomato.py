@@ -8,9 +8,10 @@ from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_dptda.cluster import DPToMATo
+from sklearn_dptda.cluster import DPToMATo, _grid_peaks
 from sklearn_dptda.cluster._dp_tomato import _histogram, _variance
 from sklearn_dptda.cluster._grid_peaks import (
+    SCALES,
     adaptive_heights,
     clearest_peaks,
     count_clusters,
@@ -127,6 +128,60 @@ def test_windows_fill_what_is_flat_and_stop_at_edges(rng):
     assert np.median(sizes) > 40
     assert np.median(np.abs(counts / expected - 1)) < 0.1
     assert np.median(counts[29]) < 4 and np.median(counts[30]) > 27
+
+
+def heights_by_definition(noisy, width, variance):
+    """Adaptive heights, cell by cell."""
+    windows = np.lib.stride_tricks.sliding_window_view(noisy, (width,) * noisy.ndim)
+    blocks = windows.mean(axis=tuple(range(noisy.ndim, 2 * noisy.ndim)))
+    cells = np.stack(np.unravel_index(np.arange(blocks.size), blocks.shape), axis=1)
+    own = blocks.ravel()
+    means, sizes = own, np.full(own.shape, float(width**noisy.ndim))
+    for radius in _grid_peaks._radii(noisy.ndim):
+        heights = stabilise(means, variance)
+        near = 1 - ((cells[:, None] - cells) ** 2).sum(axis=2) / radius**2
+        ratio = 0.5 * sizes[:, None] * (heights[:, None] - heights) ** 2
+        weights = np.maximum(near, 0) * np.clip(2 - 2 * ratio / _grid_peaks._UNLIKE, 0, 1)
+        means = weights @ own / weights.sum(axis=1)
+        cells_behind = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
+        spread = width**2 + cells_behind ** (2 / noisy.ndim) - 1
+        sizes = spread ** (noisy.ndim / 2)
+    return [x.reshape(blocks.shape) for x in (stabilise(means, variance), sizes)]
+
+
+@pytest.mark.parametrize("shape", [(1,), (40,), (3, 12), (20, 20), (4, 5, 6), (3, 4, 3, 4)])
+@pytest.mark.parametrize("width", [1, 2])
+def test_heights_are_those_of_their_definition(shape, width, rng, monkeypatch):
+    # High counts, so that zeros beyond an edge would be far from all cells, and low ones.
+    if width > min(shape):
+        return
+    monkeypatch.setattr(_grid_peaks, "_BATCH", 300)
+    for expected in (0.5, 200.0):
+        noisy = rng.poisson(expected, shape) + rng.integers(-2, 3, shape)
+        found = adaptive_heights(noisy, width, 2.0)
+        for a, b in zip(found, heights_by_definition(noisy, width, 2.0), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_peaks_are_those_of_the_scale_that_separates_them_best(rng, monkeypatch):
+    best = set()
+    for width in (1.0, 2.5):
+        cells = rng.normal([[[8, 8], [8, 22], [22, 14]]] * 400, width).round().astype(int)
+        cells = np.clip(cells.reshape(-1, 2), 0, 29)
+        noisy = np.zeros((30, 30), dtype=int)
+        np.add.at(noisy, tuple(cells.T), 1)
+        noisy += NoiseSource(0).discrete_laplace(2.0, noisy.shape)
+        found = [clearest_peaks(noisy, _variance(2.0), n) for n in (1, 3)]
+        for n, peaks in zip((1, 3), found, strict=True):
+            alone = []
+            for scale in SCALES:
+                with monkeypatch.context() as patch:
+                    patch.setattr(_grid_peaks, "SCALES", (scale,))
+                    alone.append(clearest_peaks(noisy, _variance(2.0), n).weakest(n))
+            assert peaks.weakest(n) == max(alone)
+            assert peaks.scale == SCALES[int(np.argmax(alone))]
+            best.add(peaks.scale)
+    assert len(best) > 2
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 4), (3, 3, 3), (2, 3, 2, 2, 2)])
