@@ -61,6 +61,16 @@ def test_a_search_computes_each_function_once_and_finds_the_same(backend, counte
     assert _reuse._SHELVES == []
 
 
+def test_workers_of_a_filtration_share_the_block(counted):
+    # Processes would not share it.
+    two = DTMFiltration(m=0.2, bounds=(-3, 3.5), resolution=15, n_jobs=2)
+    with reuse_functions():
+        first, again = two.fit_transform(CLOUDS), two.fit_transform(CLOUDS)
+    assert len(counted) == 6
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+
+
 def test_other_points_parameters_and_kinds_have_functions_of_their_own(counted):
     with reuse_functions():
         first = FILTRATION.fit_transform(CLOUDS[:1])
