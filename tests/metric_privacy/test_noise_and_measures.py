@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -182,6 +183,30 @@ def test_distance_of_the_hierarchical_measure(d, n, most):
         for s in range(3)
     ]
     assert np.mean(found) <= most
+
+
+@pytest.mark.parametrize(("d", "reached"), [(1, 0.99), (2, 0.8), (3, 0.65)])
+def test_the_metric_measure_loses_what_it_declares_and_no_more(d, reached, rng, monkeypatch):
+    # The loss of Laplace noise is the change of its centre over its scale. Points that move alone
+    # or in pairs attack it, and their mean move bounds the distance of the measures.
+    scales = []
+
+    def for_scale(scale):
+        scales.append(scale)
+        return FixedPoint.for_scale(scale)
+
+    monkeypatch.setattr(_smooth_measure, "FixedPoint", SimpleNamespace(for_scale=for_scale))
+    private = PrivateMeasure(bounds=(0, 1), method="metric", alpha=50.0, random_state=0)
+    guarantee = private.fit(rng.uniform(size=(20, d))).privacy_guarantee_
+    k, released = resolution_for(50.0, d), integrals if d == 1 else hat_means
+    worst = 0.0
+    for reach in rng.choice([0.001, 0.01, 0.3], 2000):
+        before = rng.uniform(size=(rng.integers(1, 3), d))
+        after = np.clip(before + reach * rng.uniform(-1, 1, before.shape), 0, 1)
+        loss = np.abs(released(before, k) - released(after, k)).sum() / min(scales)
+        moved = np.abs(before - after).max(axis=1).mean()
+        worst = max(worst, loss / guarantee.at_distance(moved))
+    assert reached < worst <= 1
 
 
 @pytest.mark.parametrize(
