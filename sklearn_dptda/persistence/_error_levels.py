@@ -254,9 +254,8 @@ def _at_most(ratios: Sequence[Ratio], allowed: int) -> bool:
     if sum(map(_floor, ratios)) > math.ldexp(allowed, -_PROBABILITY_BITS) * (1 + 1e-9):
         return False
     one = 1 << _PROBABILITY_BITS
-    return sum(
-        min(-(-part * one // whole), one) if whole > 0 else one for part, whole in ratios
-    ) <= (allowed)
+    rounded = (min(-(-part * one // whole), one) if whole > 0 else one for part, whole in ratios)
+    return sum(rounded) <= allowed
 
 
 def _floor(ratio: Ratio) -> float:
