@@ -589,7 +589,7 @@ def quick_folder(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_whoever_is_killed_anywhere_locks_nobody_out(quick_folder):
+def test_a_process_that_is_killed_anywhere_locks_no_other_out(quick_folder):
     # A child process dies at the first call or return in the library, another one at the second,
     # ...
     path = quick_folder / "a.db"
