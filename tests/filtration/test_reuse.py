@@ -71,6 +71,23 @@ def test_workers_of_a_filtration_share_the_block(counted):
         np.testing.assert_array_equal(one.values, other.values)
 
 
+class Watched(DTMFiltration):
+    """Fails in a worker if a cloud was written to a file for it."""
+
+    def _one(self, cloud, unit):
+        assert not isinstance(cloud, np.memmap)
+        return super()._one(cloud, unit)
+
+
+def test_large_clouds_are_not_written_to_files_for_workers():
+    clouds = [make_two_circles(100_000, random_state=seed) for seed in range(2)]
+    options = {"m": 0.2, "bounds": (-3, 3.5), "resolution": 15, "method": "lattice"}
+    with parallel_config(backend="loky"):
+        found = Watched(**options, n_jobs=2).fit_transform(clouds)
+    for one, other in zip(found, Watched(**options).fit_transform(clouds), strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+
+
 def test_other_points_parameters_and_kinds_have_functions_of_their_own(counted):
     with reuse_functions():
         first = FILTRATION.fit_transform(CLOUDS[:1])
