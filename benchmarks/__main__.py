@@ -24,6 +24,7 @@ from benchmarks import (
     scaling,
     synthetic,
     utility,
+    versions,
 )
 from benchmarks._machine import describe_machine
 
@@ -49,6 +50,7 @@ BENCHMARKS = {
     "scaling": scaling,
     "synthetic": synthetic,
     "utility": utility,
+    "versions": versions,
 }
 
 
