@@ -13,7 +13,7 @@ import random
 import secrets
 from collections.abc import Callable, Iterator, MutableSequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -67,21 +67,27 @@ class SecureDraws:
 
 def _in_threads(law: str, scale: float, size: int) -> NDArray[np.int64]:
     """Divide long draws between threads, because OpenDP runs outside of the interpreter's lock."""
+    if size <= _DRAWS_PER_TASK:
+        return _by_opendp(law, scale, size)
     lengths = [min(_DRAWS_PER_TASK, size - start) for start in range(0, size, _DRAWS_PER_TASK)]
-    parts = Parallel(n_jobs=-1 if len(lengths) > 1 else 1, require="sharedmem")(
+    parts = Parallel(n_jobs=-1, require="sharedmem")(
         delayed(_by_opendp)(law, scale, length) for length in lengths
     )
     return np.concatenate(parts)
 
 
 def _by_opendp(law: str, scale: float, length: int) -> NDArray[np.int64]:
-    # Measurements cannot be pickled, so that they are built where they are used.
+    found = _measurement(law, scale)(np.zeros(length, dtype=np.int64))
+    return np.asarray(found, dtype=np.int64)
+
+
+@lru_cache(maxsize=64)
+def _measurement(law: str, scale: float) -> Any:
+    """Build what takes as long as 20 draws, and what releases use again at the same scale."""
     enable_features("contrib")
     if law == "laplace":
-        measurement = make_laplace(_integer_vectors(), l1_distance(T=i64), scale=scale)
-    else:
-        measurement = make_gaussian(_integer_vectors(), l2_distance(T=i64), scale=scale)
-    return np.asarray(measurement(np.zeros(length, dtype=np.int64)), dtype=np.int64)
+        return make_laplace(_integer_vectors(), l1_distance(T=i64), scale=scale)
+    return make_gaussian(_integer_vectors(), l2_distance(T=i64), scale=scale)
 
 
 def _integer_vectors() -> Any:
