@@ -471,6 +471,8 @@ def _least_cubes(part: FloatArray) -> IntArray:
 # Logarithm of the largest number of cubes of a level. No cube has a probability of less than 1e-60
 # of the most likely one, or exp(-138), so together they stay far below it.
 _MOST_NATS = 110.0
+# Up to this number of cells, looking for those near many points takes longer than it saves.
+_FEW_CELLS = 1000
 
 
 @dataclass(frozen=True)
@@ -515,7 +517,9 @@ class _Level:
 
         They are computed from the counts of the cells of this level.
         """
-        corners, counts = self._near_many(*counted.merged(), few)
+        corners, counts = counted.merged()
+        if len(corners) > _FEW_CELLS:
+            corners, counts = self._near_many(corners, counts, few)
         for axis in range(len(self.low)):
             shifted = np.repeat(corners[None], self.n_shifts, axis=0)
             shifted[..., axis] -= np.arange(self.n_shifts)[:, None]
