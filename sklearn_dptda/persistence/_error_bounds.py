@@ -315,6 +315,10 @@ def epsilon_for_error(
         )
         return bound <= error
 
+    # No epsilon makes an error bound smaller than the floor, and looking for one takes seconds.
+    # The call checks the other parameters.
+    if not suffices(sensitivity / upper) and error < (sensitivity if floor is None else floor):
+        return math.inf
     return least_epsilon(suffices, sensitivity, upper)
 
 

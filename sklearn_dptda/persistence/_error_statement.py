@@ -226,19 +226,19 @@ def _epsilon_that_shows(
 
     The length of that quarter is returned as well.
     """
-    private = setting.private
     needed = [
-        (_epsilon_for_quarter(private, numbers), numbers[1] / 4)
-        for numbers in public
-        if numbers[2] < numbers[1] / 8
+        (_epsilon_for_quarter(setting.private, numbers), numbers[1] / 4) for numbers in public
     ]
-    return min(needed, default=None)
+    return min((pair for pair in needed if pair[0] < math.inf), default=None)
 
 
 def _epsilon_for_quarter(private: BaseEstimator, numbers: _Numbers) -> float:
-    """Return the least epsilon, to within 10 %, for features of a quarter of the range."""
+    """Return the least epsilon, to within 10 %, for features of a quarter of the range, or inf."""
     sensitivity, upper, off, caps = numbers
     short = _short(private, sensitivity, off, caps)
+    # No epsilon makes an error bound smaller than the floor, and looking for one takes seconds.
+    if off + short["floor"] > upper / 8:
+        return math.inf
 
     def suffices(epsilon: float) -> bool:
         at = clone(private).set_params(epsilon=epsilon)

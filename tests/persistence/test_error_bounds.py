@@ -224,6 +224,7 @@ def test_where_there_is_nothing_the_floor_is_kept():
         assert sum((lengths > floor).any() for lengths in shown) <= 95
 
 
+@pytest.mark.slow
 def test_numbers_of_two_circles():
     X = make_two_circles(4000, random_state=0)
     filtration = DTMFiltration(0.2, bounds=(-2.5, 3)).fit_transform([X])[0]
@@ -268,6 +269,7 @@ def test_what_counts_is_the_loss_over_the_range():
     assert scaled == pytest.approx(1e5 * bottleneck_error_bound(PrivatePersistence(2.0), *public))
 
 
+@pytest.mark.slow
 def test_hopeless_fits_warn_before_they_are_paid():
     accountant = PrivacyAccountant(5.0)
     private = PrivatePersistence(1.0, sensitivity=0.1, upper=2.0, accountant=accountant)
@@ -277,6 +279,16 @@ def test_hopeless_fits_warn_before_they_are_paid():
     assert math.isinf(private.error_bound_) or private.error_bound_ > 1.0
 
 
+def test_no_infinite_epsilon_is_recommended():
+    # Errors are at least the sensitivity, which is more than half of a quarter of the range.
+    with pytest.warns(NoiseWarning, match="hides every feature.*Raise m, or use more points.$"):
+        PrivatePersistence(1.0, sensitivity=0.3, upper=2.0).fit([np.ones((4, 4))])
+    assert math.isinf(epsilon_for_error(0.25, PrivatePersistence(), 0.3, 2.0))
+    with pytest.raises(ValueError, match="mcmc"):
+        epsilon_for_error(0.25, PrivatePersistence(mechanism="mcmc"), 0.3, 2.0)
+
+
+@pytest.mark.slow
 def test_coarse_lattices_warn():
     rng = np.random.default_rng(0)
     clouds = [rng.uniform(size=(2000, 3))]
@@ -286,6 +298,7 @@ def test_coarse_lattices_warn():
     assert private.error_bound_ > rough.transform(clouds)[0].approximation_error
 
 
+@pytest.mark.slow
 def test_one_coarse_lattice_of_several_warns():
     # The error of the other filtration is larger, but less than its sensitivity.
     values, axes = np.ones((4, 4)), (np.arange(4.0),) * 2
