@@ -97,6 +97,7 @@ def test_a_wrong_import_is_seen(monkeypatch, tmp_path):
         test_rooms_import_from_below("sklearn_dptda.privacy._upward")
 
 
+@pytest.mark.slow
 def test_what_is_paid_for_is_computed_where_numpy_is_silent():
     # All payments of estimators use the block in which arithmetic warnings reveal nothing of
     # records.

@@ -106,6 +106,7 @@ def worst_person(most, seed):
     return worst, others_stay
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_a_person_is_at_most_so_many_rows_and_moves_nobody_else(most, monkeypatch):
     found = [worst_person(most, seed) for seed in range(50)]
@@ -132,6 +133,7 @@ def test_a_release_is_that_of_the_kept_rows_at_a_part_of_the_loss(estimator):
     assert private.privacy_guarantee_.epsilon == 3.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [DPTree(2), DPToMATo(2), PURE[-1]], ids=named)
 def test_rows_of_a_person_in_several_chunks(estimator):
     table = visits()

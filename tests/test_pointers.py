@@ -76,6 +76,7 @@ def sources():
     return sorted(PACKAGE.rglob("*.py"))
 
 
+@pytest.mark.slow
 def test_proofs_that_code_names_exist():
     headings, n_pointers = headings_of_pages(), 0
     for path in sources():

@@ -134,6 +134,7 @@ def test_errors_of_readers_are_not_passed_on(name, kind):
     assert len(accountant) == 0
 
 
+@pytest.mark.slow
 def test_parameters_are_named_by_their_type():
     ids = [f"P{i:04d}" for i in range(60)]
     for name, kind in all_estimators():

@@ -82,6 +82,7 @@ def learnt(estimator):
 # Weights.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_a_person_weighs_no_more_than_anybody_whatever_her_rows(seed):
     rng = np.random.default_rng(seed)
@@ -130,6 +131,7 @@ def neighbours(seed, adjacency):
     return (tables[0], others) if adjacency == "add-remove" else tuple(tables)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("estimator", REPLAYED, ids=named)
 @pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
@@ -157,6 +159,7 @@ def _few_of_many(rows, ids, elsewhere):
         yield _rows.Batch(batch, max(weight, MASS // 20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [_all_alike, _few_of_many])
 def test_broken_weights_are_seen(broken, monkeypatch):
     monkeypatch.setattr(_rows, "weighted", broken)
@@ -197,6 +200,7 @@ def test_one_row_each_is_a_table_of_rows_and_copies_change_nothing(estimator):
     assert all(np.array_equal(once[name], again[name]) for name in once)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
 @pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_rows_of_a_person_in_several_parts(estimator):
@@ -265,6 +269,7 @@ def test_the_unit_is_a_name_and_changes_no_number():
 # Pipelines, searches, routing.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_transformers_hand_ids_on_in_frames(library):
     frames = pytest.importorskip(library)
@@ -302,6 +307,7 @@ def test_people_and_rows_in_one_pipeline_are_told(people_first):
             pipeline_guarantee(pipeline)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.filterwarnings("ignore:.*(lie outside the bounds|fits failed)")
 def test_folds_do_not_split_people(n_jobs):
@@ -321,6 +327,7 @@ def test_folds_do_not_split_people(n_jobs):
             grid(cv=KFold(3)).fit(X, groups=ids)
 
 
+@pytest.mark.slow
 def test_merging_passes_people_on():
     table = visits()
     for merged in (

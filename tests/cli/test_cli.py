@@ -48,6 +48,7 @@ def run(tmp_path, *options):
     return main([*arguments, "--resolution", "15"])
 
 
+@pytest.mark.slow
 def test_diagram(tmp_path, capsys):
     assert run(tmp_path, "--bounds", "-1", "1", "--epsilon", "2", "--m", "0.2") == 0
     content = json.loads((tmp_path / "out" / "diagram.json").read_text())
@@ -58,6 +59,7 @@ def test_diagram(tmp_path, capsys):
     assert "differential privacy" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_bounds_per_coordinate(tmp_path):
     options = ("--bounds", "-1", "1", "-2", "2", "--dimensions", "1", "--seed", "1")
     assert run(tmp_path, *options) == 0

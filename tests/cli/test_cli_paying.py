@@ -99,6 +99,7 @@ def test_a_dry_run_opens_no_records_and_writes_nothing(name, folder, capsys):
     assert "no ledger" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAYING)
 def test_an_earlier_release_is_not_overwritten_unasked(name, folder, capsys):
     ledger = ("--ledger", "budget.db", "--budget", "9", "1e-3")
@@ -185,6 +186,7 @@ def test_mistakes_get_one_line_and_cost_nothing(name, options, message, folder, 
     assert len(PrivacyAccountant.open("known.db")) == 0 and not any(folder.glob("out/*"))
 
 
+@pytest.mark.slow
 def test_what_is_not_covered_by_one_adjacency_is_refused_before_it_is_paid(folder, capsys):
     ledger = ("--ledger", "budget.db", "--budget", "9", "1e-3")
     assert call("diagram", *ledger) == 0
@@ -209,6 +211,7 @@ def test_ledgers_of_other_units_are_refused_in_words_of_the_command_line(folder,
     assert not (folder / "out").exists()
 
 
+@pytest.mark.slow
 def test_what_is_left_after_a_run_agrees_with_the_run(folder, capsys):
     ledger = ("--ledger", "l.db", "--budget", "9", "1e-3")
     assert call("diagram", *ledger) == 0
@@ -229,6 +232,7 @@ def test_a_new_ledger_without_a_delta_says_so_once(folder, capsys):
     assert "no delta" not in "".join(capsys.readouterr())
 
 
+@pytest.mark.slow
 def test_gudhi_reads_the_diagrams(folder):
     options = ("--seed", "1", "--epsilon", "50")
     assert call("diagram", *options) == 0
@@ -289,6 +293,7 @@ def test_lines_about_diagrams(diagram, flags, any_feature, dimension, expected):
     assert _summary(diagram, flags, any_feature, dimension=dimension) == expected
 
 
+@pytest.mark.slow
 def test_many_points_outside_the_bounds_are_warned_of(folder, capsys):
     options = ("--clipped-share", "--epsilon", "50", "--seed", "0")
     assert call("diagram", *options) == 0
@@ -308,6 +313,7 @@ def test_a_seed_is_for_study(folder, capsys):
     assert json.loads((folder / "out" / "bounds.json").read_text())["guarantee"]["seeded"]
 
 
+@pytest.mark.slow
 def test_bounds_that_are_printed_fit_the_diagram(folder, capsys):
     assert call("bounds", "--seed", "0") == 0
     line = next(s for s in capsys.readouterr().out.splitlines() if s.startswith("--bounds"))
@@ -510,6 +516,7 @@ def test_a_real_ctrl_c(folder):
     assert process.returncode == 130 and error == "interrupted: nothing was spent\n"
 
 
+@pytest.mark.slow
 def test_progress_of_what_is_slow(capsys, monkeypatch):
     monkeypatch.setattr("sklearn_dptda._cli._output._FIRST_LINE_SECONDS", 0.05)
     with slow("counting sheep"):
@@ -565,6 +572,7 @@ def test_ledgers_are_printed(folder, capsys):
     assert capsys.readouterr().err.startswith("error: ")
 
 
+@pytest.mark.slow
 def test_extracts_are_told_from_ledgers(folder, capsys):
     assert call("diagram", "--ledger", "l.db", "--budget", "2") == 0
     assert main(["ledger", "l.db", "--extract"]) == 0
@@ -622,6 +630,7 @@ def test_every_command_is_registered():
     assert set(commands) >= set(found) and [c.name for c in commands] == list(COMMANDS)
 
 
+@pytest.mark.slow
 def test_what_is_left_is_drawn(folder, capsys):
     with PrivacyAccountant(2.0, 1e-5, "zcdp.db", "zcdp") as budget:
         for _ in range(20):
@@ -704,6 +713,7 @@ def interrupted(*_, **__):
 LEDGER_OF_ONE = ("--ledger", "one.db", "--budget", "1", "1e-3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["draw", "write"])
 @pytest.mark.parametrize("name", PAYING)
 def test_a_run_that_was_interrupted_goes_on_and_pays_once(
@@ -757,6 +767,7 @@ def test_the_place_of_a_ledger_contains_no_password(folder):
     assert place_of(None) != place_of("no ledger")
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_not_resumed_with_other_arguments(folder, capsys, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("sklearn_dptda._cli._paid_run.write_all", interrupted)

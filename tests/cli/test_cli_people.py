@@ -47,6 +47,7 @@ def written(folder):
     return json.loads(path.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_unit_is_one_person_in_files_ledgers_and_plans(name, folder, capsys):
     budget = ["--ledger", "l.db", "--budget", "9", "1e-3"]
@@ -74,6 +75,7 @@ def diagram():
     return private.fit_transform(dtm.fit_transform([people()]))[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "field", "expected"),
     [

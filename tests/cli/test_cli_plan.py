@@ -20,6 +20,7 @@ def next_command(text):
     return shlex.split(line)[3:]
 
 
+@pytest.mark.slow
 def test_the_printed_command_makes_the_release(tmp_path, capsys):
     rng = np.random.default_rng(0)
     angle, radius = rng.uniform(0, 2 * np.pi, 2000), rng.normal(1, 0.1, 2000)
@@ -53,6 +54,7 @@ def test_the_sentence_is_that_of_the_plan(tmp_path, capsys):
     assert (tmp_path / "out" / "plan.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_nothing_is_written_without_a_folder(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = ("--persistence", "0.5", "--feature", "0", "--coordinates", "3")

@@ -100,6 +100,7 @@ def test_archives_that_are_compressed_well_are_read(folder):
     assert read_graph("graph.npz").shape == (4, 4)
 
 
+@pytest.mark.slow
 def test_a_parquet_file_that_would_inflate_is_not_read(folder, refused, monkeypatch):
     pandas = pytest.importorskip("pandas")
     arrow, parquet = map(pytest.importorskip, ("pyarrow", "pyarrow.parquet"))
@@ -156,6 +157,7 @@ def wide(n, d=250):
     return ("cluster", "wide.npy")
 
 
+@pytest.mark.slow
 def test_private_bounds_of_many_columns_are_refused(folder, refused):
     error = refused(*wide(300))
     assert "private bounds of 250 columns at --epsilon 1 need about 11,134 rows" in error
@@ -167,6 +169,7 @@ def test_private_bounds_of_many_columns_are_refused(folder, refused):
     assert "need about 15,745 rows" in error and "pass --adjacency" not in error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "d", "options"),
     [
@@ -268,6 +271,7 @@ def test_edges_between_ids(folder, refused, capsys):
     assert content["nodes"] == ids and content["n_nodes"] == 4
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_it_is_at(capsys, monkeypatch):
     monkeypatch.setattr("sklearn_dptda._cli._output._FIRST_LINE_SECONDS", 0.0)
     monkeypatch.setattr("sklearn_dptda._cli._output._NEXT_LINE_SECONDS", 0.05)

@@ -100,6 +100,7 @@ def same(first, second):
     return np.array_equal(first, second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("private", PRIVATE, ids=str)
 def test_parts_give_the_same_release_bit_for_bit(private, kind):
@@ -114,6 +115,7 @@ def test_parts_give_the_same_release_bit_for_bit(private, kind):
     assert len(accountant.spends()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("private", PRIVATE, ids=str)
 def test_functions_are_small_and_know_no_noise(private):
     parts = Parts([X])
@@ -215,6 +217,7 @@ LAZY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "methods"), LAZY, ids=lambda value: str(value)[:12])
 def test_methods_of_rows_are_mapped(estimator, methods):
     table = pandas.DataFrame(X, columns=NAMES)
@@ -233,6 +236,7 @@ def test_methods_of_rows_are_mapped(estimator, methods):
         assert isinstance(labels, array.Array) and labels.shape == (3000,)
 
 
+@pytest.mark.slow
 def test_pipelines_stay_where_the_rows_are():
     chain = make_pipeline(
         PrivatePCA(2, bounds=(-15, 15), random_state=0), DPMoG(3, bounds=(-40, 40), random_state=0)

@@ -66,6 +66,7 @@ def test_centres_without_noise_are_means(kind, blobs):
     assert np.array_equal(private.transform(X).argmin(axis=1), private.predict(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_units_of_columns_change_nothing(kind, blobs):
     X, _ = blobs
@@ -230,6 +231,7 @@ def test_bad_rows_cost_nothing_and_are_not_quoted(kind, X):
     assert not accountant.spends() and "4711" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_deep_trees_of_equal_rows_have_boxes_with_a_width():
     X = np.r_[np.full(1000, 0.01), np.zeros(20_000)][:, None]
     private = DPTree(2, 4.0, bounds=(-1, 1), max_depth=60, random_state=0).fit(X)

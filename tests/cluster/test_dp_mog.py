@@ -85,6 +85,7 @@ def test_steps_spend_exactly_the_budget(adjacency, bounds, options, monkeypatch)
     assert private.privacy_guarantee_.rho == pytest.approx(mu**2 / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
 @pytest.mark.parametrize("assignment", ["hard", "soft"])
 def test_all_kinds_against_the_mixture_without_noise(covariance_type, assignment):
@@ -118,6 +119,7 @@ def test_the_paper_is_reproduced_with_raw_moments():
         DPMoG(3, bounds=(-15, 15), method="paper", assignment="soft").fit(X)
 
 
+@pytest.mark.slow
 def test_the_paper_s_components_do_not_die():
     # The single start, which no seed changes, leaves one of three components without rows.
     X, y = make_blobs(5000, centers=[[-9, -9], [9, -9], [0, 9]], random_state=0)
@@ -161,6 +163,7 @@ def test_merging_a_private_mixture_keeps_no_labels():
     assert morse.estimator_.privacy_guarantee_.epsilon == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "X",
     [
@@ -195,6 +198,7 @@ def test_synthetic_rows_follow_the_mixture():
     assert private.score(rows) == pytest.approx(private.score_samples(rows).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPMoG, DPMoGMorse])
 def test_a_frame_in_a_frame_out(kind):
     rng = np.random.default_rng(0)

@@ -63,6 +63,7 @@ def test_three_linked_rings(noise):
         assert adjusted_rand_score(y, private.predict(X)) >= 0.99
 
 
+@pytest.mark.slow
 def test_small_blobs():
     X, y = make_blobs(1000, centers=5, cluster_std=0.8, random_state=3)
     for n_clusters in (5, None):
@@ -70,6 +71,7 @@ def test_small_blobs():
         assert adjusted_rand_score(y, private.predict(X)) >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1000, 10_000])
 def test_one_cluster_is_one_cluster(n, rng):
     for X in (rng.normal(size=(n, 2)), rng.uniform(size=(n, 2))):
@@ -77,6 +79,7 @@ def test_one_cluster_is_one_cluster(n, rng):
         assert found == [1] * 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("adjacency", "scale"), [("add-remove", 1.0), ("replace-one", 2.0)])
 def test_noise_is_that_of_the_sensitivity(adjacency, scale):
     # 16,384 cells: the variance must be within five standard errors, a false-alarm rate below 1e-6.
@@ -163,6 +166,7 @@ def test_heights_are_those_of_their_definition(shape, width, rng, monkeypatch):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_peaks_are_those_of_the_scale_that_separates_them_best(rng, monkeypatch):
     best = set()
     for width in (1.0, 2.5):
@@ -194,6 +198,7 @@ def test_neighbours_of_cells(shape):
         assert set(row) | {np.ravel_multi_index(tuple(cell), shape)} == set(np.flatnonzero(near))
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_cells():
     X, _ = make_moons(5000, noise=0.07, random_state=0)
     private = DPToMATo(2, 2.0, ([-1.5, -1], [2.5, 1.5]), random_state=0).fit(X)
@@ -222,6 +227,7 @@ def under_noise(rng, n_noise=800):
     return np.vstack([discs, bar, noise]), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_clusters_under_noise(seed):
     X, y = under_noise(np.random.default_rng(seed))
@@ -243,6 +249,7 @@ def test_without_background_nothing_is_noise(rng):
     assert (found == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_fringes_of_clusters_are_no_background(seed):
     X, _ = make_moons(2000, noise=0.06, random_state=seed)
@@ -256,6 +263,7 @@ def test_fringes_of_clusters_are_no_background(seed):
     assert (found[:2000] == -1).mean() <= 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"cluster_std": [1.0, 2.5, 0.5]}, {"cluster_std": 1.0}])
 def test_blobs_of_unequal_spread(options):
     X, y = make_blobs(5000, random_state=170, **options)
@@ -273,6 +281,7 @@ def test_fifteen_clusters():
     assert adjusted_rand_score(y, private.predict(X)) >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [0.02, 0.1])
 def test_curves_do_not_fall_to_pieces(width, rng):
     turn = rng.uniform(0, 2 * np.pi, 10_000)
@@ -282,6 +291,7 @@ def test_curves_do_not_fall_to_pieces(width, rng):
         assert private.n_clusters_ == 1
 
 
+@pytest.mark.slow
 def test_all_is_a_function_of_the_counts(rng):
     X, _ = make_moons(3000, noise=0.07, random_state=0)
     options = {"epsilon": 1.0, "bounds": ([-1.5, -1], [2.5, 1.5]), "noise": "auto"}
@@ -311,6 +321,7 @@ def test_diagram_is_in_the_order_of_the_clusters():
     assert lengths[private.n_clusters_ - 1] > 2 * lengths[private.n_clusters_]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 3, 4, 6])
 def test_other_dimensions(d):
     X, y = make_blobs(8000, n_features=d, centers=[[-6.0] * d, [6.0] * d], random_state=0)
@@ -393,6 +404,7 @@ def strokes_across_noise(seed, n=8000):
     return np.vstack(parts), np.concatenate(labels)
 
 
+@pytest.mark.slow
 def test_a_given_number_is_no_worse_than_none():
     given, unknown = [], []
     for seed in (0, 1, 3, 5, 9):
@@ -444,6 +456,7 @@ def test_cells_are_cubes_where_sides_may_have_one_unit(longer, shape):
     ]
 
 
+@pytest.mark.slow
 def test_a_thin_curve_is_one_cluster_in_a_long_box():
     # With cells twice as long as high, a curve that runs along them is counted twice, and rings
     # have two peaks each.
@@ -453,6 +466,7 @@ def test_a_thin_curve_is_one_cluster_in_a_long_box():
     assert [adjusted_rand_score(y, private.predict(X)) > 0.98 for private in found] == [True] * 3
 
 
+@pytest.mark.slow
 def test_the_number_of_rows_that_chooses_cells_is_paid_for(rng, monkeypatch):
     # It costs a fiftieth of the budget of the histogram if the cells are given: not more, and not
     # less.

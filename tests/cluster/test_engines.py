@@ -109,6 +109,7 @@ def test_duckdb():
     check(guide_code("def read_duckdb")["read_duckdb"](connection, "SELECT a, b, c FROM people"))
 
 
+@pytest.mark.slow
 def test_sqlite(tmp_path):
     import sqlite3
 

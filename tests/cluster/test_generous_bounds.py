@@ -26,6 +26,7 @@ def test_noise_in_the_scale_does_not_merge_all_clusters(seed):
     assert np.ptp(private.cluster_centers_[:, 0]) > 30
 
 
+@pytest.mark.slow
 def test_few_runs_of_a_mixture_merge_all_clusters():
     X = patients()
     spans = [

@@ -87,6 +87,7 @@ def test_columns_of_one_value_and_of_extreme_numbers(norm):
     assert low[1] <= 0.0 <= high[1] and high[1] - low[1] < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_noise_is_no_size_of_a_column_of_zeros(norm):
     # A wrong magnitude comes from one of a hundred cells of noise. Of 400 columns and draws, none
@@ -130,6 +131,7 @@ def quiet_fit(estimator, X):
         return estimator.fit(X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_clusters_are_found_without_bounds(kind, adjacency):
@@ -145,6 +147,7 @@ def test_clusters_are_found_without_bounds(kind, adjacency):
     assert guarantee.released.startswith("bounds, ")
 
 
+@pytest.mark.slow
 def test_named_columns_stay_within_their_bounds():
     X, _ = make_blobs(5000, centers=3, random_state=0)
     frame = pd.DataFrame(X, columns=["a", "b"])
@@ -159,6 +162,7 @@ def test_named_columns_stay_within_their_bounds():
     assert both.privacy_guarantee_.released.startswith("bounds, ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPMoG, DPMoGMorse, DPLloyd, DPTree, DPCube])
 @pytest.mark.parametrize("factor", [10, 1000])
 def test_given_bounds_are_no_units(kind, factor):
@@ -189,6 +193,7 @@ def test_given_bounds_are_kept(kind, options):
     np.testing.assert_array_equal(model.bounds_, ends)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_bounds_within_lie_within_and_spend_their_share(norm):
     rng = np.random.default_rng(0)
@@ -206,6 +211,7 @@ def test_bounds_within_lie_within_and_spend_their_share(norm):
     np.testing.assert_array_equal(ends, [low, high])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPLloyd, DPMoG, DPTree, DPCube])
 def test_columns_are_measured_in_intervals_of_one_kind(kind):
     # For uniform columns, the estimated bounds are wider than the rows, and are cut off at tight
@@ -234,6 +240,7 @@ def _farthest(part):
     return np.abs(part).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_bounds_that_rows_reach_are_kept(norm):
     rng = np.random.default_rng(0)
@@ -264,6 +271,7 @@ def test_unknown_names_cost_nothing(kind):
     assert len(accountant) == 0
 
 
+@pytest.mark.slow
 def test_chunks_and_rows_find_the_same_bounds():
     X, _ = make_blobs(3000, centers=3, random_state=0)
     whole = DPLloyd(3, random_state=0).fit(X)
@@ -279,6 +287,7 @@ def test_many_clipped_rows_are_said():
     assert private.clipped_share_ > 0.5
 
 
+@pytest.mark.slow
 def test_private_bounds_of_many_columns_take_many_rows():
     # With twice the rows, few are outside the bounds. With a quarter of them, most are.
     private = DPMoG(2, random_state=0)
@@ -291,6 +300,7 @@ def test_private_bounds_of_many_columns_take_many_rows():
     assert private.set_params(bounds=(-5, 5))._rows_for_bounds(60) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_intervals_within_a_box_spend_their_share(adjacency, monkeypatch):
     spent = []

@@ -62,12 +62,14 @@ def test_sixty_four_clusters():
     assert adjusted_rand_score(y, private.predict(X)) > 0.98
 
 
+@pytest.mark.slow
 def test_one_cloud_is_one_cluster():
     X = np.random.default_rng(0).standard_normal((5000, 2))
     private = DPMoGMorse(epsilon=2.0, random_state=0).fit(X)
     assert private.n_clusters_ == 1
 
 
+@pytest.mark.slow
 def test_the_public_seed_follows_the_state():
     X, _ = make_moons(2000, noise=0.1, random_state=0)
     first, again, other = (

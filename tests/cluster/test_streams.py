@@ -28,6 +28,7 @@ def learnt(estimator):
     return {k: v for k, v in vars(estimator).items() if k.endswith("_") and k != "random_state"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_chunks_give_the_same_release_bit_for_bit(estimator, X):
     whole = learnt(estimator.fit(X))

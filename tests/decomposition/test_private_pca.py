@@ -103,6 +103,7 @@ def _losses(adjacency, bounds, delta, monkeypatch):
     return losses + [math.sqrt(loss) for loss in moments]
 
 
+@pytest.mark.slow
 def test_wide_tables():
     X, _ = spiked(5000, 300, [9.0, 6.0, 4.0])
     private = PrivatePCA(3, 1.0, bounds=BOX, random_state=0)
@@ -121,6 +122,7 @@ def test_the_box_hardly_matters():
         assert captured(private, X) > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_components_beyond_the_noise_are_counted(epsilon):
     # One component too many has a probability of at most twice exp(-9 / 2). Seeds are fixed.
@@ -195,6 +197,7 @@ def test_one_budget_for_components_and_clusters():
     assert centres.shape == (4, 40)
 
 
+@pytest.mark.slow
 def test_peaks_of_wide_tables():
     X, y = make_blobs(5000, n_features=40, centers=3, random_state=0)
     with pytest.raises(ValueError, match="PrivatePCA"):

@@ -86,6 +86,7 @@ def test_labels_may_be_text_and_many():
 # Accuracy.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "epsilon", "delta", "least"),
     [(300, 1.0, 1e-6, 0.95), (1000, 0.5, 1e-6, 0.97), (1000, 1.0, 0.0, 0.97)],
@@ -225,6 +226,7 @@ TWINS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TWINS)
 def test_broken_twins_are_seen(name, monkeypatch):
     monkeypatch.setattr(_noisy_discriminants, name, TWINS[name])
@@ -248,6 +250,7 @@ def last_step(data, random_state, factor=1.0):
     return _noisy_discriminants._class_moments(rows, plain, 2.0, 2, budget).sums
 
 
+@pytest.mark.slow
 def test_an_audit_of_the_last_step_sees_noise_that_is_missing():
     # One more row at a corner with its label, in 1,000 runs per side, false alarms below 1e-6. An
     # audit of a whole fit detects little, so the steps before are exact here.
@@ -317,6 +320,7 @@ def same(one, other):
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", [BOX, None])
 def test_order_and_chunks_change_nothing(bounds):
     X, y = table(2000)
@@ -331,6 +335,7 @@ def test_order_and_chunks_change_nothing(bounds):
     assert same(whole, named) and named.feature_names_in_.tolist() == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_dask():
     dask = pytest.importorskip("dask")
     array = pytest.importorskip("dask.array")
@@ -366,6 +371,7 @@ def test_dask():
     assert len(accountant) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_people(library):
     frames = pytest.importorskip(library)
@@ -389,6 +395,7 @@ def test_people(library):
     assert len(by_column.predict(frame)) == len(chosen)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*lie outside")
 def test_pipelines_and_searches():
     X, y = table(400)

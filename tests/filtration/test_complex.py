@@ -83,6 +83,7 @@ def test_simplices_are_as_high_as_their_highest_place(n):
         assert -np.inf < own[simplex] and value == max(own[face] for face in faces)
 
 
+@pytest.mark.slow
 def test_no_point_of_a_simplex_is_far_from_all_places(rng):
     K = LandmarkComplex(cloud(30, 5, 1), 2)
     places, step = K.places(), K.diameter / 16
@@ -94,6 +95,7 @@ def test_no_point_of_a_simplex_is_far_from_all_places(rng):
         assert far.max() < 1.5 * step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "dimension"), [(40, 2), (200, 2), (200, 3), (700, 2)])
 def test_simplices_are_those_of_the_smallest_stretches(n, dimension):
     landmarks = cloud(n, 4, 0)
@@ -123,6 +125,7 @@ def test_simplices_are_those_of_the_smallest_stretches(n, dimension):
             assert {*map(tuple, np.delete(K.simplices[q], left_out, axis=1).tolist())} <= faces
 
 
+@pytest.mark.slow
 def test_no_landmarks_have_too_many_simplices():
     # A ball in ten columns, whose landmarks are all far from each other, and copies of one point.
     rng = np.random.default_rng(0)
@@ -213,6 +216,7 @@ def test_values_are_those_of_the_distance_under_each_cap(p, rng):
     np.testing.assert_allclose(uncapped.values, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_one_point_moves_values_by_the_sensitivity_and_no_more(rng):
     landmarks = rng.normal(size=(6, 5))
     filtration = DTMFiltration(landmarks=landmarks, m=0.1)
@@ -232,6 +236,7 @@ def test_one_point_moves_values_by_the_sensitivity_and_no_more(rng):
     assert worst > 0.999
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_loops", "expected"), [(0, 0), (1, 1), (2, 2)])
 def test_loops_of_ten_columns_are_found(n_loops, expected):
     X = cloud(4000, 10, n_loops)

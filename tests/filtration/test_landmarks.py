@@ -49,6 +49,7 @@ class Fitted(DTMFiltration):
         return self
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["far", "near"])
 def test_exact_losses_of_landmarks_and_of_the_function_on_them(kind, monkeypatch):
     epsilon, delta = 2.0, 1e-6
@@ -85,6 +86,7 @@ def brute_force(people, places, mass, cap):
     return np.array(values)
 
 
+@pytest.mark.slow
 @FEW
 def test_values_of_people_are_those_of_their_weights(rng):
     people = [rng.uniform(size=(n, 5)) for n in (1, 2, 3, 7, 40, 5, 1, 1, 9, 4)]
@@ -171,6 +173,7 @@ def test_sums_of_people_are_exact_where_they_are_large(rng):
     assert whole[0] == total >> 22 and parts[0] == (total & ((1 << 22) - 1)) / 2**22
 
 
+@pytest.mark.slow
 def test_all_that_is_paid_adds_up():
     with PrivacyAccountant(3.0, 1e-5) as budget:
         landmarks = PrivateLandmarks(10, 0.5, bounds=(-2, 2))
@@ -188,6 +191,7 @@ def test_all_that_is_paid_adds_up():
         assert len(budget) == 2
 
 
+@pytest.mark.slow
 def test_two_landmarks_that_are_equal_are_two_releases():
     def functions(X):
         landmarks = PrivateLandmarks(8, 1.0, bounds=(-2, 2), random_state=0)
@@ -198,6 +202,7 @@ def test_two_landmarks_that_are_equal_are_two_releases():
         PrivatePersistence(1.0).fit([*first, *second])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -259,6 +264,7 @@ def test_what_is_refused_is_not_paid_for(options, message):
         assert len(budget) == 0
 
 
+@pytest.mark.slow
 def test_landmarks_and_clouds_protect_the_same():
     of_points = DPMoG(2, bounds=(-2, 2), adjacency="replace-one").fit(X)
     people = of_one_person_each(X, 60)
@@ -308,6 +314,7 @@ def test_histograms_of_parts_give_the_function_of_all_points(p):
     assert f.approximation_error < 1.01 * exact.upper * 2.0 ** (-8 / p)
 
 
+@pytest.mark.slow
 def test_one_point_moves_a_function_of_counts_by_the_sensitivity_and_no_more(rng):
     filtration = DTMFiltration(landmarks=LANDMARKS).fit([X])
     worst = 0.0
@@ -328,6 +335,7 @@ def test_one_point_moves_a_function_of_counts_by_the_sensitivity_and_no_more(rng
     assert worst > 0.99
 
 
+@pytest.mark.slow
 def test_parts_elsewhere_are_counted_where_they_are():
     dask = pytest.importorskip("dask.array")
     fitted = PrivateLandmarks(9, 5.0, bounds=(-2, 2), random_state=0).fit(X)
@@ -349,6 +357,7 @@ def test_a_refit_forgets_the_other_kind_of_places():
     assert filtration.transform([X[:, :2]])[0].shape == (5, 5)
 
 
+@pytest.mark.slow
 def test_no_point_is_kept():
     filtration = DTMFiltration(landmarks=PrivateLandmarks(8, 5.0, bounds=(-2, 2))).fit([X])
     text = pickle.dumps(filtration)
@@ -357,6 +366,7 @@ def test_no_point_is_kept():
     assert np.array_equal(again.transform([X])[0].values, filtration.transform([X])[0].values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["float64", "float32", "list", "frame", "people"])
 def test_a_cloud_in_several_places_is_counted_once(kind):
     # Copies that are made to check the input must not hide that it is an iterator.
@@ -385,6 +395,7 @@ def test_a_cloud_in_several_places_is_counted_once(kind):
         assert first is second
 
 
+@pytest.mark.slow
 def test_nothing_is_refused_once_it_is_paid_for():
     with PrivacyAccountant(5.0, 1e-5) as budget:
         filtration = DTMFiltration(landmarks=PrivateLandmarks(8, 1.0), max_distance=1e-11)
@@ -426,6 +437,7 @@ def test_a_row_however_far_moves_the_function_by_the_sensitivity_at_most(value):
         assert np.abs(one.values - two.values).max() <= one.sensitivity
 
 
+@pytest.mark.slow
 def test_what_the_model_draws_is_covered():
     private = PrivateLandmarks(20, 5.0, bounds=(-2, 2), random_state=0).fit(X)
     distances = np.linalg.norm(
@@ -440,6 +452,7 @@ def test_what_the_model_draws_is_covered():
     assert nearest.max() < 1.3 * complex.reach and complex.reach < 1.5 * nearest.max()
 
 
+@pytest.mark.slow
 def test_what_landmarks_do_not_cover_is_counted():
     landmarks = LandmarkComplex(X[:20], reach=2.0)
     outside = np.concatenate([X, np.full((30, 5), 10.0)])

@@ -64,6 +64,7 @@ def test_printed_equality_of_case_two_is_not_met():
     assert apart(dtm_midpoint_case(12, [0.0], [1.0], 3), 2) == pytest.approx(1 / 4, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_proposition_9_and_where_it_fails():
     for n, k in ((8, 2), (8, 3), (8, 4), (9, 4)):
         exact = 1 / (2 * k)
@@ -181,6 +182,7 @@ def test_deaths_are_those_of_alpha_and_of_rips_complexes():
             assert np.sort(found) == pytest.approx(np.sort(deaths(X)))
 
 
+@pytest.mark.slow
 def test_lemma_4():
     slack, euclidean = [], []
     for X in small_clouds(400):
@@ -195,6 +197,7 @@ def test_lemma_4():
     assert min(euclidean) < -0.1
 
 
+@pytest.mark.slow
 def test_theorem_5_is_an_equality():
     low, high = np.zeros(2), np.array([3.0, 4.0])
     quarter = sensitivity_cech(5.0)

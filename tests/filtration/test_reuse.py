@@ -79,6 +79,7 @@ class Watched(DTMFiltration):
         return super()._one(cloud, unit)
 
 
+@pytest.mark.slow
 def test_large_clouds_are_not_written_to_files_for_workers():
     clouds = [make_two_circles(100_000, random_state=seed) for seed in range(2)]
     options = {"m": 0.2, "bounds": (-3, 3.5), "resolution": 15, "method": "lattice"}

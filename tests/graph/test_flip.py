@@ -392,6 +392,7 @@ def test_blocks_are_paid_for_before_the_first_is_read():
     assert sum(map(len, edges)) > 0 and list(edges) == []
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_into_memory_is_refused_before_the_payment():
     A = csr_array((1_000_000, 1_000_000), dtype=np.int8)
     budget = PrivacyAccountant(30.0)

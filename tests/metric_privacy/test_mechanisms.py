@@ -97,6 +97,7 @@ def test_raw_solutions_of_the_program_are_not_private():
     assert privacy_parameter(optimal_mechanism(D, alpha=16.0).log_matrix, D, log=True) <= 16.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.3, *ALPHAS, 100.0])
 def test_laws_of_all_mechanisms(alpha):
     # Exact output laws, without sampling.
@@ -126,6 +127,7 @@ def test_weights_are_near_the_optimum(name, alpha):
     assert best * (1 - 1e-4) <= private.accuracy_ <= 1.35 * best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_theorems(alpha):
     # At least forty spaces: no private mechanism beats the lower bounds, and one is as good as the
@@ -151,6 +153,7 @@ def test_two_metrics():
     assert bounds.lower <= bounds.optimum <= min(bounds.attained.values()) + 1e-9
 
 
+@pytest.mark.slow
 def test_accuracy_bounds_and_their_picture():
     bounds = accuracy_bounds(KNOWN["baire"], alpha=4.0)
     assert set(bounds.attained) == {"ultrametric", "weighted", "guaranteed"}
@@ -224,6 +227,7 @@ def test_all_bits_of_weights_count():
         assert draw(logs, source)[0] == expected
 
 
+@pytest.mark.slow
 def test_points_and_diagrams():
     grid = np.array([[x, y] for x in range(5) for y in range(5)], dtype=float)
     private = MetricExponentialMechanism(20.0, candidates=grid, random_state=0).fit()
@@ -265,6 +269,7 @@ def test_candidates_must_be_public():
         MetricExponentialMechanism().fit()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.5, 4.0, 20.0])
 def test_ultrametric_mechanism(alpha):
     for D1, D2 in (
@@ -510,6 +515,7 @@ def test_tools_see_near_copies():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
 def test_many_candidates_are_checked_as_well(rate):
     # Pairs: for more than 500 candidates, the parameter is bounded, not searched for.
@@ -588,6 +594,7 @@ def test_bad_places_cost_nothing_and_are_not_quoted(inputs):
     assert len(accountant) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
 @pytest.mark.parametrize("n", [440, 480])
 def test_rounding_is_granted_once_and_costs_no_accuracy(n, rate):

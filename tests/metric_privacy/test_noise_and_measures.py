@@ -185,6 +185,7 @@ def test_distance_of_the_hierarchical_measure(d, n, most):
     assert np.mean(found) <= most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "reached"), [(1, 0.99), (2, 0.8), (3, 0.65)])
 def test_the_metric_measure_loses_what_it_declares_and_no_more(d, reached, rng, monkeypatch):
     # The loss of Laplace noise is the change of its centre over its scale. Points that move alone
@@ -209,6 +210,7 @@ def test_the_metric_measure_loses_what_it_declares_and_no_more(d, reached, rng, 
     assert reached < worst <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("d", "alpha", "most"), [(1, 50, 0.2), (1, 800, 0.05), (2, 1e4, 0.09), (3, 1e4, 0.14)]
 )
@@ -223,6 +225,7 @@ def test_distance_of_the_metric_measure(d, alpha, most):
     assert np.mean(found) <= most
 
 
+@pytest.mark.slow
 def test_a_million_points():
     X = np.random.default_rng(0).random((10**6, 2))
     private = PrivateMeasure(1.0, (0, 1), random_state=0).fit(X)
@@ -280,6 +283,7 @@ def test_every_privacy_check_passes_at_the_default_depth():
     check_privacy(PrivateMeasure(bounds=(0, 1)))
 
 
+@pytest.mark.slow
 def test_payment_guarantee_and_state():
     X = blobs(200, 2, 0)
     accountant = PrivacyAccountant(2.5)
@@ -337,6 +341,7 @@ def test_noise_of_a_row_pays_for_rounding(monkeypatch):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "n"), [(1, 10**6), (2, 10**6), (3, 10**5)])
 def test_order_and_number_of_rows_cost_nothing_beyond_the_promise(d, n, monkeypatch):
     # Rows that are moved by less than floats of their sum can resolve, at the largest rate:

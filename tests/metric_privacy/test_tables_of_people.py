@@ -51,6 +51,7 @@ def total_variation(first, second, bins):
     return shares[0].sub(shares[1], fill_value=0).abs().sum() / 2
 
 
+@pytest.mark.slow
 def test_a_frame_in_a_frame_out():
     X = people(2000)
     private = measure().fit(X)
@@ -179,6 +180,7 @@ def random_points(rng):
     return np.column_stack(points), sizes
 
 
+@pytest.mark.slow
 def test_a_row_is_in_one_box_of_each_level(rng):
     # 50 random tables of numbers and categories: leaving out a row changes one count of each level
     # by one, and replacing it changes two or none. In the worst case, all levels change at once.
@@ -271,6 +273,7 @@ def test_boxes_of_single_values_get_all_of_the_budget():
     assert len(few.marginals_) == 3
 
 
+@pytest.mark.slow
 def test_columns_one_by_one_are_near():
     # 2,000 rows at epsilon = 2 with a seed: half of the budget estimates the bounds of each column.
     # Without it, numbers are spread uniformly over wide boxes.

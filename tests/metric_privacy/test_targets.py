@@ -46,6 +46,7 @@ def score(synthetic, X):
     return roc_auc_score(X["kind"] == "low", model.predict_proba(X[features])[:, 1])
 
 
+@pytest.mark.slow
 def test_models_of_synthetic_rows_see_the_target():
     # 5,000 rows and ten seeds: the worst of them is compared with the model of the rows.
     X, fresh = table(5000), table(5000, seed=1)
@@ -57,6 +58,7 @@ def test_models_of_synthetic_rows_see_the_target():
     assert min(with_target) > rows - 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["kind", "yes"])
 def test_without_noise_columns_are_those_of_each_class(target):
     X = table(4000)
@@ -117,6 +119,7 @@ def neighbours(seed):
     return first, second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.4, None])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_exact_losses_are_at_most_what_is_promised(adjacency, share, monkeypatch):
@@ -166,6 +169,7 @@ def test_there_is_no_error_bound():
         measure().fit(table(50)).error_bound()
 
 
+@pytest.mark.slow
 def test_a_class_that_is_not_there():
     X = table(200)
     X = X[X["kind"] != "rare"]
@@ -176,6 +180,7 @@ def test_a_class_that_is_not_there():
     assert len(one_row) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.2, 5.0])
 def test_rows_at_a_bound_are_in_a_class(epsilon):
     # 3,000 rows, three in ten of them clipped to the upper bound; twenty fits of each kind.
@@ -203,6 +208,7 @@ def test_lines_of_many_classes_are_coarser():
     assert sum(line.size for lines in private.marginals_of_classes_ for line in lines) < 1 << 23
 
 
+@pytest.mark.slow
 def test_distances_of_releases_see_what_classes_have():
     distance = measure().__sklearn_tags__().privacy.distance
     X = table(2000)

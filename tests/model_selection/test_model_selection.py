@@ -49,6 +49,7 @@ def test_replicates_without_a_seed_differ(filtration):
     assert not np.array_equal(a[0][0], b[0][0])
 
 
+@pytest.mark.slow
 def test_curve_of_a_pipeline_and_of_its_last_step_agree(circles, filtration):
     options = {"param_range": [1.0, 10.0], "n_replicates": 5, "random_state": 0}
     direct = privacy_utility_curve(PrivatePersistence(), [filtration], **options)
@@ -73,6 +74,7 @@ def test_curve_of_a_pipeline_and_of_its_last_step_agree(circles, filtration):
     assert len(frame) == direct.errors.size
 
 
+@pytest.mark.slow
 def test_curve_over_a_parameter_of_the_filtration(circles):
     pipeline = make_pipeline(
         DTMFiltration(bounds=(-3, 3.5), resolution=21), PrivatePersistence(homology_dimensions=1)
@@ -106,6 +108,7 @@ class Shifted(TransformerMixin, BaseEstimator):
         return [np.asarray(x) + self.sign * noise for x in X]
 
 
+@pytest.mark.slow
 def test_steps_of_a_pipeline_share_no_noise():
     # With one seed for both steps, the second would remove what the first adds.
     both = make_pipeline(Shifted(1), Shifted(-1))
@@ -118,6 +121,7 @@ def test_steps_of_a_pipeline_share_no_noise():
     assert [step.random_state for _, step in seeded_clone(both, None).steps] == [None, None]
 
 
+@pytest.mark.slow
 def test_replicates_pay_ahead_and_all_together(filtration):
     private = PrivatePersistence(0.5, accountant=PrivacyAccountant(2.0))
     with pytest.raises(PrivacyBudgetExceeded):
@@ -132,6 +136,7 @@ def test_replicates_pay_ahead_and_all_together(filtration):
     assert len({release[0][0].tobytes() for release in releases}) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_replicates_in_a_block_are_paid_from_it(filtration, n_jobs):
     with PrivacyAccountant(10.0) as budget:
@@ -139,6 +144,7 @@ def test_replicates_in_a_block_are_paid_from_it(filtration, n_jobs):
         assert budget.total().epsilon == 2.0
 
 
+@pytest.mark.slow
 def test_two_payers_of_one_replicate(filtration):
     a, b = PrivacyAccountant(3.0), PrivacyAccountant(30.0)
     X = [filtration]
@@ -220,6 +226,7 @@ def test_two_handles_of_one_ledger_have_one_budget(filtration, tmp_path):
     assert len(one) == 4 and other.remaining().epsilon == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", PROCESSES)
 def test_a_killed_process_costs_no_replicate_no_payment_and_no_draw(filtration, tmp_path, backend):
     accountant = PrivacyAccountant(6.0)
@@ -234,6 +241,7 @@ def test_a_killed_process_costs_no_replicate_no_payment_and_no_draw(filtration, 
     assert sum(np.array_equal(drawn, release) for release in releases) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", PROCESSES)
 def test_what_pays_in_processes_pays_once_where_they_are_killed(filtration, tmp_path, backend):
     accountant = PrivacyAccountant(6.0, path=tmp_path / "ledger.db")
@@ -258,6 +266,7 @@ def test_processes_that_die_at_random_moments_cost_nothing(filtration, tmp_path,
         assert len(accountant) == 200 and any(folder.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no other process can send Ctrl-C there")
 @pytest.mark.parametrize("backend", ["sequential", "threading", "loky", "multiprocessing"])
 def test_ctrl_c_keeps_what_is_finished(filtration, tmp_path, backend):
@@ -311,6 +320,7 @@ class Hidden(TransformerMixin, BaseEstimator):
         return self.inside.transform(X)
 
 
+@pytest.mark.slow
 def test_searches_of_cheap_and_dear_candidates(circles):
     budget = PrivacyAccountant(200.0, 1e-2)
     search = GridSearchCV(
@@ -321,6 +331,7 @@ def test_searches_of_cheap_and_dear_candidates(circles):
     assert budget.total().epsilon <= 3 * 24.1 + 1e-9
 
 
+@pytest.mark.slow
 def test_candidates_that_bring_accountants_pay_once(circles):
     a, b = PrivacyAccountant(100.0, 1e-2), PrivacyAccountant(100.0, 1e-2)
     search = GridSearchCV(DPLloyd(2, bounds=(-3, 3.5), accountant=a), {"accountant": [a, b]}, cv=2)
@@ -338,6 +349,7 @@ def test_replicates_on_every_backend_of_joblib(filtration, backend):
     assert accountant.remaining().epsilon == 0 and len(accountant) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("outer", "inner"), [(1, None), (2, None), (1, 2), (2, 2)])
 def test_replicated_searches_pay_once_wherever_they_run(circles, outer, inner):
     budget = PrivacyAccountant(30.0, 1e-2)

@@ -26,6 +26,7 @@ def longest_loop(filtration):
     return float(np.ptp(CubicalPersistence(1).fit_transform([filtration])[0], axis=1).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [1.0, 0.4])
 def test_model_by_closed_forms(share):
     thin, thick = LoopModel(2.0, share, 0.0, math.inf), LoopModel(2.0, share, 0.1, math.inf)
@@ -43,6 +44,7 @@ def test_model_by_closed_forms(share):
     assert thin.exists(0.99 * share) and not thin.exists(share)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "spread"), [(0.05, 0.1), (0.3, 0.1), (0.3, 0.0), (0.5, 0.2)])
 def test_model_by_a_large_sample(m, spread):
     cloud = ring(np.random.default_rng(0), 20_000, spread)
@@ -53,6 +55,7 @@ def test_model_by_a_large_sample(m, spread):
     assert abs(longest_loop(function) - (death - birth)) <= off
 
 
+@pytest.mark.slow
 def test_deviations_by_many_samples():
     rng, m, n = np.random.default_rng(1), 0.3, 800
     model = LoopModel(1.0, 1.0, 0.1, 10.0)
@@ -64,6 +67,7 @@ def test_deviations_by_many_samples():
     np.testing.assert_allclose(np.std(values, axis=0), told, rtol=0.13)
 
 
+@pytest.mark.slow
 def test_samples_lose_what_the_model_says():
     # To first order, chance takes more at most once in twenty times: 15 of 60 have a probability
     # below 1e-6.
@@ -132,6 +136,7 @@ def test_the_epsilon_is_the_least():
     assert np.all(np.diff(plan.curve(plan.epsilon * np.geomspace(0.2, 5, 5)).thresholds) < 0)
 
 
+@pytest.mark.slow
 def test_the_pipeline_says_what_the_plan_says():
     plan = plan_release(800, BOX, loop_radius=1.0, spread=0.1, m=0.25)
     filtration, private = plan.make_pipeline().named_steps.values()

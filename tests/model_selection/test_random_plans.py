@@ -130,7 +130,9 @@ def planned_and_paid(seed):
     return planned, Counter((s.estimator, s.epsilon) for s in accountant.spends())
 
 
-@pytest.mark.parametrize("seed", range(N_PLANS))
+@pytest.mark.parametrize(
+    "seed", [*range(40), *(pytest.param(s, marks=pytest.mark.slow) for s in range(40, N_PLANS))]
+)
 def test_random_nests_pay_as_planned(seed):
     planned, paid = planned_and_paid(seed)
     assert planned == paid

@@ -43,6 +43,7 @@ def search_of_rows(accountant, *steps):
     return GridSearchCV(model, {"dplloyd__n_clusters": [2, 3]}, cv=5, error_score="raise")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", PROCESSES)
 def test_a_search_that_is_made_again_pays_once(backend, tmp_path):
     budget, key = PrivacyAccountant(5.5, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
@@ -135,6 +136,7 @@ class Stops(TransformerMixin, BaseEstimator):
         return X
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Stops learnt")
 def test_after_ctrl_c_the_same_search_goes_on(tmp_path):
     budget, key = PrivacyAccountant(5.5, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
@@ -146,6 +148,7 @@ def test_after_ctrl_c_the_same_search_goes_on(tmp_path):
     assert len(budget) == 11
 
 
+@pytest.mark.slow
 def test_nested_searches_pay_once(tmp_path):
     budget, key = PrivacyAccountant(1e3, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
     scores = []
@@ -156,6 +159,7 @@ def test_nested_searches_pay_once(tmp_path):
     assert np.array_equal(*scores)
 
 
+@pytest.mark.slow
 def test_what_shares_an_accountant_has_keys_of_its_own():
     budget, key = PrivacyAccountant(10.0, 1e-3), ReleaseKey()
     keyed = budget.under(key)
@@ -173,6 +177,7 @@ def test_what_shares_an_accountant_has_keys_of_its_own():
     assert len(budget) == 5
 
 
+@pytest.mark.slow
 def test_pickles_of_what_was_fitted_hold_no_key():
     def keyed():
         return PrivacyAccountant(1e3, 1e-3).under(ReleaseKey())

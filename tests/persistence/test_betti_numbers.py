@@ -87,6 +87,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_no_law_loses_more_than_epsilon_and_a_twin_does(case, rng):
     options, make, level = CASES[case]
@@ -130,6 +131,7 @@ def test_releases_are_of_the_enumerated_law(case):
         assert ((observed - other) ** 2 / other).sum() > chi2.isf(FALSE_ALARM, len(other) - 1)
 
 
+@pytest.mark.slow
 def test_choices_of_the_systems_entropy_take_the_best():
     scores = [np.array([-9, 40, -40]), np.array([30, -30])]
     assert {tuple(choose_jointly(scores, 2.0, None)) for _ in range(50)} == {(1, 0)}

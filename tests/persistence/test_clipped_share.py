@@ -51,6 +51,7 @@ def test_clipped_points_are_counted(method):
     assert function.n_clipped == outside
 
 
+@pytest.mark.slow
 def test_the_share_is_paid_for_and_promised():
     accountant = PrivacyAccountant(10.0, composition="zcdp", delta=1e-6)
     private = PrivatePersistence(1.0, clipped_share=True, accountant=accountant)
@@ -93,6 +94,7 @@ def test_the_share_has_the_noise_that_was_paid_for():
     assert chisquare(seen, 4000 * np.append(half, 1 - half.sum())).pvalue < 1e-7
 
 
+@pytest.mark.slow
 def test_a_box_that_misses_the_points_is_seen():
     private = PrivatePersistence(2.0, clipped_share=True)
     F = functions(X, 10.0, 16.5)
@@ -187,6 +189,7 @@ def test_counts_and_diagrams_share_no_coins(keyed, monkeypatch):
     assert len({tuple(words) for words in coins}) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["exact", "lattice"])
 def test_one_point_moves_the_count_by_one(method):
     box = (np.full(2, -1.0), np.full(2, 2.0))

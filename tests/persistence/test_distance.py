@@ -6,6 +6,7 @@ from sklearn_dptda import bottleneck_distance
 from ._oracles import bottleneck
 
 
+@pytest.mark.slow
 def test_against_exact_matching(rng):
     for _ in range(400):
         first, second = (

@@ -54,6 +54,7 @@ def test_each_tuple_in_the_ball_has_exactly_one_accepted_labelling(name, linear,
                 assert volume == cover.weight(r)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "linear"), MEASURES)
 @pytest.mark.parametrize("rate", [0.1, 1.0])
 @pytest.mark.parametrize(
@@ -97,6 +98,7 @@ def test_wrong_rate_is_rejected():
     assert chisquare(observed[keep], n * mass[keep]).pvalue < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "linear"), MEASURES)
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_exact_privacy_loss_of_neighbouring_diagrams(name, linear, epsilon):
@@ -142,6 +144,7 @@ def test_births_keep_their_support_and_their_loss(epsilon):
         )
 
 
+@pytest.mark.slow
 def test_births_are_drawn_by_that_law():
     # 20,000 draws, with a false-alarm rate of 1e-6. The exact birth lies at the edge.
     size, table = 20, table_of(0.2, 21)

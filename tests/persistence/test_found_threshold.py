@@ -118,6 +118,7 @@ def test_circles_and_blobs_are_counted_without_a_threshold(epsilon):
             assert 0 < private.thresholds_[0] < 0.9 * private.cap_[0] * 1.001
 
 
+@pytest.mark.slow
 def test_margins_hold_whatever_the_records_are():
     # There are features around all thresholds. Failures of 20 % are stated: more than 266 of 1000
     # have a probability below 1e-6.

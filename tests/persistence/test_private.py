@@ -62,6 +62,7 @@ def copies(filtration, n):
     return [copy.deepcopy(filtration) for _ in range(n)]
 
 
+@pytest.mark.slow
 def test_one_object_is_not_released_twice_for_one_payment(filtration):
     accountant = PrivacyAccountant(10.0)
     private = PrivatePersistence(1.0, accountant=accountant).fit([filtration])
@@ -133,6 +134,7 @@ def test_guarantee_tells_the_truth(filtration, circles):
         PrivatePersistence().fit([filtration]).transform(leaky)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimensions", [(0, 1), (0, 1, 2)])
 @pytest.mark.parametrize("delta", [1e-9, 1e-3])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 5.0])
@@ -300,6 +302,7 @@ def test_constant_functions_and_functions_at_their_bound(n):
         assert components.shape[1] == loops.shape[1] == 2
 
 
+@pytest.mark.slow
 def test_rounding_never_widens_the_sensitivity(rng):
     for _ in range(2000):
         sensitivity, upper = 10 ** rng.uniform(-4, 0, 2)

@@ -83,6 +83,7 @@ def random_family(rng, size, most):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay", [0, 5])
 @pytest.mark.parametrize(("size", "seed"), [(3, 0), (4, 1), (5, 2), (4, 3)])
 def test_law_is_that_of_full_enumeration(size, seed, decay):
@@ -159,6 +160,7 @@ def diagrams_of(filtration):
     return caps, diagrams
 
 
+@pytest.mark.slow
 def test_one_point_moves_no_gate_by_more_than_one():
     most = twin = 0.0
     for k in (1, 2, 6):
@@ -184,6 +186,7 @@ def permute_and_flip(costs, rate):
     return np.bincount(orders.ravel(), (left * coins).ravel()) / len(orders)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [200.0, 900.0])
 def test_a_cap_by_itself_costs_its_share(epsilon):
     # Sensitivities are a sixth of the range here, so a large loss is needed to choose a cap.
@@ -208,6 +211,7 @@ def test_a_cap_by_itself_costs_its_share(epsilon):
     assert twin > 1
 
 
+@pytest.mark.slow
 def test_a_cap_by_itself_is_drawn_by_the_law_and_by_public_numbers(monkeypatch):
     # 20,000 draws: a false-alarm rate of 1e-6.
     *_, (cloud, _) = hostile_pairs(6)
@@ -231,6 +235,7 @@ def test_a_cap_by_itself_is_drawn_by_the_law_and_by_public_numbers(monkeypatch):
     assert ChoiceOfCap.of(math.inf, caps) is None
 
 
+@pytest.mark.slow
 def test_values_under_all_caps_are_those_of_each_cap():
     rng = np.random.default_rng(0)
     for d, p, method in itertools.product((1, 2, 3), (1, 2.5), ("exact", "lattice")):
@@ -256,6 +261,7 @@ def test_values_of_people_under_all_caps():
         np.testing.assert_allclose(own.values, one.values, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_little_budget_draws_as_under_one_cap():
     cloud = make_two_circles(500, random_state=0)
     options = {"m": 0.2, "bounds": (-2.5, 3)}
@@ -271,6 +277,7 @@ def test_little_budget_draws_as_under_one_cap():
         assert private.cap_ == family[0].upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"utility": "sum"}, {"upper": 2.0}, {"mechanism": "mcmc", "n_iter": 3}]
 )
@@ -291,6 +298,7 @@ def test_errors_of_a_markov_chain_are_not_known(epsilon, error):
     np.testing.assert_array_equal(private.error_bounds_, [error])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimensions", [0, 1, (0, 1), (1, 0), (0, 1, 2)])
 def test_what_is_drawn_lies_below_its_cap(dimensions):
     rng = np.random.default_rng(0)
@@ -313,6 +321,7 @@ def test_what_is_drawn_lies_below_its_cap(dimensions):
     assert min(caps) < family[0].upper
 
 
+@pytest.mark.slow
 def test_a_wide_box_costs_less_than_under_one_cap():
     # Means of ten releases. At the fixed cap, the loops are lost.
     cloud, options = make_two_circles(4000, random_state=101), {"m": 0.2, "bounds": (-8.0, 8.5)}
@@ -352,6 +361,7 @@ def test_bounds_hold_under_the_cap_that_is_drawn():
     assert len(exact) > 1 or cap < family[0].upper
 
 
+@pytest.mark.slow
 def test_bounds_and_floors_of_caps():
     public, caps = (0.004, 2.0), [(0.004 * s, 2.0 * s) for s in SHARES[1:]]
     for epsilon in (0.2, 0.5, 2.0):

@@ -42,6 +42,7 @@ def moved(values, other, sensitivity, upper=1.0, numbers=NUMBERS):
 # Sensitivity.
 
 
+@pytest.mark.slow
 def test_random_neighbours_stay_within_the_sensitivity(rng):
     worst = 0.0
     for _ in range(500):
@@ -70,6 +71,7 @@ def test_worst_neighbours_reach_it(make, sensitivity):
     assert allowed - 4 <= steps <= allowed
 
 
+@pytest.mark.slow
 def test_rounding_to_steps_never_widens_it(rng):
     # Compared with exact fractions, with values at the ends of steps.
     for _ in range(500):
@@ -178,6 +180,7 @@ def test_audit_passes_and_catches_a_twin_of_half_the_noise(kind, caught):
 # Post-processing and intervals.
 
 
+@pytest.mark.slow
 def test_bringing_in_order_never_moves_away(rng):
     for _ in range(500):
         rows = tuple(rng.integers(1, 5, size=2))
@@ -364,6 +367,7 @@ def test_extreme_losses(epsilon, n_longest, seed):
     assert epsilon < 1 or abs(profile[n_longest] - 0.3) < 1e-4
 
 
+@pytest.mark.slow
 def test_large_epsilon_comes_close_and_error_falls(filtration):
     exact = PersistenceProfile(np.inf).fit_transform([filtration])
     errors = []

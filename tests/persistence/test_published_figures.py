@@ -45,6 +45,7 @@ def test_rips_distance_of_figure_3_in_closed_form():
     assert expected == pytest.approx(0.762, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_measure_distance_of_figure_3_needs_few_neighbours():
     def median(n, mass):
         clouds = [make_two_circles(n, random_state=seed) for seed in range(5)]

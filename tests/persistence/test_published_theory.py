@@ -40,6 +40,7 @@ def law(errors, epsilon, delta):
 EXACT = [[], [(1, 4)], [(0.5, 3.5)], [(0, 5), (1, 3)], [(0, 2), (2, 4), (1, 5)], [(2.5, 3)]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("epsilon", [2.0, 10.0, 40.0])
 def test_mended_proposition_15_holds_for_the_enumerated_law(most, epsilon):
@@ -82,6 +83,7 @@ def test_two_dimensions_add():
         assert joint[total > bound].sum() <= 1 - confidence
 
 
+@pytest.mark.slow
 def test_tuples_of_exactly_as_many_places():
     every, n_places = releases(SIZE, 2)
     orders = np.array([len(set(P)) if len(P) == 2 else 0 for P in every])

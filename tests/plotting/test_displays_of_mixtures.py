@@ -176,6 +176,7 @@ def test_styles_of_neighbouring_clusters_share_nothing():
     assert len({tuple(map(str, look.values())) for look in looks}) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["merged", "private"])
 def test_tree_of_an_estimator(name, request):
     estimator = request.getfixturevalue(name)
@@ -282,6 +283,7 @@ def test_density_of_an_estimator(merged):
     assert first.get_color() != second.get_color() and first.get_marker() != second.get_marker()
 
 
+@pytest.mark.slow
 def test_limits_are_the_estimators_bounds_or_three_deviations(private, merged, moons):
     ax = MixtureDensityDisplay.from_estimator(private, grid_resolution=20).ax_
     assert (ax.get_xlim(), ax.get_ylim()) == ((-1.5, 2.5), (-1.0, 1.5))
@@ -353,6 +355,7 @@ def test_boundary_is_where_predict_changes(merged):
     assert (found.min(axis=1) < found.max(axis=1)).mean() > 0.98
 
 
+@pytest.mark.slow
 def test_more_than_two_clusters_have_a_line_around_each():
     X, _ = make_blobs(600, centers=[[0, 0], [8, 0], [0, 8]], random_state=0)
     estimator = MorseMerging(GaussianMixture(3, random_state=0), n_clusters=3).fit(X)
@@ -388,6 +391,7 @@ def test_one_mode_has_no_pass_and_no_boundary(one_mode):
     assert not boundaries(display.ax_) and not display.paths
 
 
+@pytest.mark.slow
 def test_mixtures_without_modes(moons):
     for mixture in (DPMoG(4, bounds=BOX, random_state=0), GaussianMixture(4, random_state=0)):
         ax = MixtureDensityDisplay.from_estimator(mixture.fit(moons), grid_resolution=20).ax_
@@ -409,6 +413,7 @@ def test_more_columns_are_drawn_as_the_exact_marginal(four_columns):
     assert display.ax_.get_xlabel() == "feature 3" and display.ax_.get_ylabel() == "feature 1"
 
 
+@pytest.mark.slow
 def test_swapped_columns_are_the_transposed_picture(private):
     plain = MixtureDensityDisplay.from_estimator(private, grid_resolution=20)
     swapped = MixtureDensityDisplay.from_estimator(private, features=(1, 0), grid_resolution=20)

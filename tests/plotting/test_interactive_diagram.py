@@ -10,6 +10,7 @@ from sklearn_dptda.plotting import PersistenceDiagramDisplay
 DIAGRAMS = [np.array([[0.0, np.inf], [0.1, 0.5]]), np.array([[0.2, 0.9]])]
 
 
+@pytest.mark.slow
 def test_points_reference_and_band_are_there():
     pytest.importorskip("plotly")
     display = PersistenceDiagramDisplay(DIAGRAMS, reference=DIAGRAMS, upper=1.0, error_bound=0.05)

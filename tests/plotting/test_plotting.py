@@ -107,6 +107,7 @@ def test_unfitted_clusters_are_refused():
         PersistenceDiagramDisplay.from_estimator(ToMATo())
 
 
+@pytest.mark.slow
 def test_audits():
     def laplace(data, random_state=None):
         return sum(data) + NoiseSource(random_state).discrete_laplace(1.0, 1)

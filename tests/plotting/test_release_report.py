@@ -113,6 +113,7 @@ def test_what_is_no_private_release_is_said(private, reason):
     assert "e^epsilon" not in words and "A person with k" not in words
 
 
+@pytest.mark.slow
 def test_pictures_stand_in_the_page():
     functions = DTMFiltration(0.2, bounds=(-3, 3.5)).fit_transform([make_two_circles(800)])
     private = PrivatePersistence(4.0).fit(functions)
@@ -141,6 +142,7 @@ def test_unfitted_estimators_have_no_report():
         release_report(DPLloyd(2, bounds=(0, 1)))
 
 
+@pytest.mark.slow
 def test_the_command_line_writes_a_report(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("rows.npy", X)

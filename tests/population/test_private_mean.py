@@ -62,6 +62,7 @@ def test_the_band_holds_the_mean_of_the_population(n, epsilon, delta, adjacency)
     assert held >= 465
 
 
+@pytest.mark.slow
 def test_a_band_without_noise_or_without_sampling_is_too_narrow():
     # Broken twins: 200 samples, in a case where each part of the error matters.
     held = np.zeros(2)
@@ -154,6 +155,7 @@ def _twice(assign):
     return doubled
 
 
+@pytest.mark.slow
 def test_chunks_dask_and_groups():
     X = lifetimes(600)
     whole = PrivateMean(1.0, bounds=BOX, random_state=0).fit(X)

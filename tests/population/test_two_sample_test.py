@@ -49,6 +49,7 @@ def test_the_level_of_tied_people_is_kept():
     assert sum(ask(X, X, random_state=seed).rejected for seed in range(200)) <= 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "least"), [(1.0, 17), (math.inf, 20)])
 def test_a_fifth_of_other_people_is_seen(epsilon, least):
     found = [
@@ -133,6 +134,7 @@ def decide(data, random_state, factor=1.0):
     return np.array([_two_sample_test._decide(data, 10, factor, 0.05, noise)], dtype=float)
 
 
+@pytest.mark.slow
 def test_the_audit_of_the_decision_sees_noise_that_is_missing():
     # The observed statistic is a little above or below the others, which change as well. 4,000 runs
     # per side.

@@ -150,6 +150,7 @@ def test_dense_cubes_are_found_in_any_number_of_columns(d, monkeypatch):
     assert min(costs) == -(2**14 if d < 200 else len(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [(-100, 100), None])
 @pytest.mark.parametrize("d", [12, 20, 50, 64, 200])
 def test_a_box_of_many_columns_contains_the_rows(d, start):
@@ -193,6 +194,7 @@ def test_loss_of_nested_cubes_between_neighbours(monkeypatch):
     assert 0.8 * rate < worst <= rate + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, None])
 def test_groups_have_the_law_of_their_members(seed):
     # 20,000 draws, chi-squared, at a false-alarm rate of 1e-6.
@@ -346,6 +348,7 @@ def test_intervals_spend_their_epsilon(adjacency, watch):
         assert 1 <= Fraction(scale) * share < 1 + 2.0**-48
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_counts_spend_no_last_digit_more(adjacency, watch):
     spent, X = watch(adjacency), np.random.default_rng(0).uniform(size=(50, 1))
@@ -401,6 +404,7 @@ def test_one_row_and_constant_columns_have_a_box():
         assert np.isfinite(low).all() and (low < high).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DTMFiltration, KernelDistanceFiltration])
 def test_filtrations_in_a_private_box(kind):
     X = [make_two_circles(2000, random_state=seed) for seed in range(2)]
@@ -420,6 +424,7 @@ def test_filtrations_in_a_private_box(kind):
     assert filtration.get_params()["bounds__epsilon"] == 0.25
 
 
+@pytest.mark.slow
 def test_filtrations_in_several_boxes_are_no_one_release():
     X = [make_two_circles(500, random_state=0)]
     start = {"start": (-50, 50), "random_state": 0}

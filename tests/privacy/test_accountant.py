@@ -70,6 +70,7 @@ def test_every_copy_spends_from_the_same_budget(accountant):
     assert accountant.remaining().epsilon == pytest.approx(0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
 def test_grid_search_shows_eleven_fits(accountant, backend, n_jobs):
     unlimited = PrivacyAccountant(10.0, path=accountant.path and f"{accountant.path}2")
@@ -82,6 +83,7 @@ def test_grid_search_shows_eleven_fits(accountant, backend, n_jobs):
     assert len(unlimited) == 11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
 def test_default_accountant_reaches_workers(accountant, backend, n_jobs):
     with PrivacyAccountant(10.0) as default, parallel_config(backend, n_jobs=n_jobs):
@@ -111,6 +113,7 @@ def test_main_road_in_a_grid_search(n_jobs):
     assert set(accountant.spends()["estimator"]) == {"PrivatePersistence"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [None, "race.db"])
 def test_threads_never_overspend(path, tmp_path):
     accountant = PrivacyAccountant(1.0, path=path and tmp_path / path)
@@ -131,6 +134,7 @@ def test_threads_never_overspend(path, tmp_path):
     assert len(accountant) == 20 and len(refused) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The noise is as large:UserWarning")
 def test_a_pipeline_with_memory_pays_for_every_release(tmp_path):
     clouds = [np.random.default_rng(0).uniform(-1, 1, (50, 2))]
@@ -151,6 +155,7 @@ def test_a_pipeline_with_memory_pays_for_every_release(tmp_path):
     np.testing.assert_array_equal(run(random_state=0), run(random_state=0))
 
 
+@pytest.mark.slow
 def test_many_clouds_of_one_call_count_once(filtration):
     accountant = PrivacyAccountant(math.inf)
     private = PrivatePersistence(0.5, accountant=accountant, n_jobs=2)
@@ -430,7 +435,7 @@ def test_a_block_that_nobody_closed_still_counts():
     assert len(left) == 1 and default_accountant() is None
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_an_accountant_that_is_entered_twice(backend):
     with PrivacyAccountant(math.inf) as a, PrivacyAccountant(math.inf) as b:
         with a:
@@ -445,6 +450,7 @@ def pays(_):
     mean().fit(X)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_workers_that_are_forked_by_a_thread_without_a_block(tmp_path):
@@ -532,6 +538,7 @@ def test_joblib_hash_and_dump_keep_the_budget(tmp_path):
     assert accountant.remaining().epsilon == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
 def test_plain_workers_spend_from_the_same_budget(backend):
     accountant = PrivacyAccountant(1.0)

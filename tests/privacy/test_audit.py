@@ -129,6 +129,7 @@ def test_user_event_counts_all_runs():
     assert audit_epsilon(laplace, [0], [1], **options).epsilon == pytest.approx(good.epsilon)
 
 
+@pytest.mark.slow
 def test_varying_shapes_are_described():
     result = audit_epsilon(
         counts_points, [0], [0, 1], n_runs=1000, confidence=CONFIDENCE, random_state=0
@@ -136,6 +137,7 @@ def test_varying_shapes_are_described():
     assert result.epsilon > 2
 
 
+@pytest.mark.slow
 def test_workers_change_nothing():
     options = {"n_runs": 400, "random_state": 0}
     serial = audit_epsilon(laplace, [0], [1], **options)
@@ -239,6 +241,7 @@ def test_diagrams_that_are_mostly_empty():
     assert audit_epsilon(diagram, 0, 1, n_runs=200, random_state=0).epsilon < 2
 
 
+@pytest.mark.slow
 def test_coverage_of_the_bound():
     # 300 audits of a mechanism with loss log(3) at confidence 0.9: on average, at most 30 may be
     # wrong, and more than 62 with probability below 1e-6 (binomial).
@@ -261,6 +264,7 @@ def test_coverage_of_the_bound():
     assert wrong <= 62
 
 
+@pytest.mark.slow
 def test_result_reads():
     result = audit_epsilon(laplace, [0], [1], n_runs=400, random_state=0)
     assert "epsilon >=" in str(result) and str(result.counts[0]) in str(result)

@@ -266,6 +266,7 @@ def test_a_line_that_nobody_wrote_is_not_shown(tmp_path, column, value):
         accountant.spends()
 
 
+@pytest.mark.slow
 def test_three_damaged_bytes_raise_what_ledgers_raise(tmp_path):
     path, rng = tmp_path / "a.db", np.random.default_rng(0)
     accountant = PrivacyAccountant(1.0, path=path)
@@ -431,6 +432,7 @@ def test_a_ledger_that_could_not_be_shared_is_refused_in_the_child(monkeypatch):
     accountant.spend(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_forks_and_threads_do_not_hang():
@@ -524,6 +526,7 @@ def test_who_loses_the_race_for_a_database_is_told_in_words(fresh_database):
     assert answers and "already" in answers[0]
 
 
+@pytest.mark.slow
 def test_server_that_is_not_there():
     pytest.importorskip("psycopg")
     with pytest.raises(PrivacyLedgerError, match="cannot be used") as caught:

@@ -167,6 +167,7 @@ def test_the_earlier_extract_is_checked_as_well(budget):
     assert any(each.startswith("in the earlier extract, payment 1 was changed") for each in found)
 
 
+@pytest.mark.slow
 def test_what_no_ledger_can_have_written_is_refused(budget):
     deep = []
     for _ in range(100_000):

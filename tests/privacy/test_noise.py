@@ -42,6 +42,7 @@ def fits(draws, law, scale):
     return chisquare(observed, expected).pvalue > ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("scale", [0.7, 3.0, 31.9, 33.0, 300.5])
 @pytest.mark.parametrize("law", ["discrete_laplace", "discrete_gaussian"])
@@ -54,6 +55,7 @@ def test_right_scale_is_accepted_and_wrong_ones_rejected(law, scale, seed):
     assert not fits(draws, law, 1.25 * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     ("law", "limit"), [("discrete_laplace", "laplace"), ("discrete_gaussian", "norm")]
@@ -66,6 +68,7 @@ def test_large_scales_approach_the_continuous_law(law, limit, seed):
     assert kstest(draws / 1.25, limit).pvalue < ALARM
 
 
+@pytest.mark.slow
 def test_seeded_gaussian_has_exactly_the_discrete_law():
     # The two branches of the seeded sampler must agree where they meet: n = 10**6.
     for scale in (31.999, 32.0):
@@ -73,6 +76,7 @@ def test_seeded_gaussian_has_exactly_the_discrete_law():
         assert fits(draws, "discrete_gaussian", scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_shapes_and_zero_scale(seed):
     source = NoiseSource(seed)
@@ -257,6 +261,7 @@ def test_steps_per_scale(scale):
     assert 2**30 <= scale / FixedPoint.for_scale(scale).step < 2**31
 
 
+@pytest.mark.slow
 def test_rounding_is_covered_by_the_sensitivity(rng):
     lattice = FixedPoint(-3)
     for adjacency in ("add-remove", "replace-one"):

@@ -224,6 +224,7 @@ def test_sums_lose_nothing():
     assert Sums.from_text(Sums.of([(Charge(math.inf), 2)]).to_text()).epsilon == math.inf
 
 
+@pytest.mark.slow
 def test_a_payment_reads_no_other_lines(tmp_path):
     accountant = PrivacyAccountant(1e9, path=tmp_path / "a.db")
     pay_ahead(accountant, [(guarantee(0.5), "A", 500)])

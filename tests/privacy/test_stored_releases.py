@@ -170,6 +170,7 @@ def place(request, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_release_is_there_on_another_day(place):
     with PrivacyAccountant(9.0, 1e-3, path=place) as budget:
         model = DPLloyd(2, bounds=(0, 1), adjacency="replace-one").fit(X)
@@ -352,6 +353,7 @@ def test_files_beside_a_ledger_are_found_by_all_its_names_and_as_private_as_it_i
     assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 def test_replicates_of_people_are_paid_as_people(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["x", "y"]).assign(person=np.arange(len(X)) % 100)
@@ -366,6 +368,7 @@ def test_replicates_of_people_are_paid_as_people(tmp_path):
     assert len(budget) == 4 and len(units) == 1 and "one person" in units.pop()
 
 
+@pytest.mark.slow
 def test_lost_files_are_written_again(tmp_path, monkeypatch):
     monkeypatch.setattr("sklearn_dptda.privacy._stored_release._LARGE", 100)
     budget, key = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
@@ -465,6 +468,7 @@ def pipeline(budget):
     )
 
 
+@pytest.mark.slow
 @NOISE
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_replicates_go_on_where_they_stopped(tmp_path, n_jobs):

@@ -47,6 +47,7 @@ def test_a_task_that_fails_leaves_the_others():
         run(_divide, [(2,), (0,)], 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "backend", [pytest.param("loky", marks=pytest.mark.slow), "multiprocessing"]
 )
