@@ -79,7 +79,6 @@ def test_one_cluster_is_one_cluster(n, rng):
         assert found == [1] * 5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("adjacency", "scale"), [("add-remove", 1.0), ("replace-one", 2.0)])
 def test_noise_is_that_of_the_sensitivity(adjacency, scale):
     # 16,384 cells: the variance must be within five standard errors, a false-alarm rate below 1e-6.
@@ -166,7 +165,6 @@ def test_heights_are_those_of_their_definition(shape, width, rng, monkeypatch):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.slow
 def test_peaks_are_those_of_the_scale_that_separates_them_best(rng, monkeypatch):
     best = set()
     for width in (1.0, 2.5):

@@ -185,8 +185,10 @@ def test_distance_of_the_hierarchical_measure(d, n, most):
     assert np.mean(found) <= most
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("d", "reached"), [(1, 0.99), (2, 0.8), (3, 0.65)])
+@pytest.mark.parametrize(
+    ("d", "reached"),
+    [(1, 0.99), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2, 0.8), (3, 0.65)))],
+)
 def test_the_metric_measure_loses_what_it_declares_and_no_more(d, reached, rng, monkeypatch):
     # The loss of Laplace noise is the change of its centre over its scale. Points that move alone
     # or in pairs attack it, and their mean move bounds the distance of the measures.

@@ -51,7 +51,6 @@ def test_clipped_points_are_counted(method):
     assert function.n_clipped == outside
 
 
-@pytest.mark.slow
 def test_the_share_is_paid_for_and_promised():
     accountant = PrivacyAccountant(10.0, composition="zcdp", delta=1e-6)
     private = PrivatePersistence(1.0, clipped_share=True, accountant=accountant)

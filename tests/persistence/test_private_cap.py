@@ -186,7 +186,6 @@ def permute_and_flip(costs, rate):
     return np.bincount(orders.ravel(), (left * coins).ravel()) / len(orders)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [200.0, 900.0])
 def test_a_cap_by_itself_costs_its_share(epsilon):
     # Sensitivities are a sixth of the range here, so a large loss is needed to choose a cap.

@@ -97,8 +97,10 @@ def test_loss_of_shifted_cubes_between_neighbours(adjacency, few):
     assert worst > 0.5 * epsilon
 
 
+@pytest.mark.parametrize("few_cells", [0, 1000])
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_coarse_cells_are_unions_of_fine_ones(d):
+def test_coarse_cells_are_unions_of_fine_ones(d, few_cells, monkeypatch):
+    monkeypatch.setattr(_intervals, "_FEW_CELLS", few_cells)
     rng = np.random.default_rng(d)
     X = np.r_[rng.normal(0, 3, (300, d)), np.full((1, d), 1e300), np.full((1, d), 8.0)]
     levels = [_intervals._Level(np.full(d, -1.7), 9.7, level, 4) for level in range(24)]
