@@ -197,6 +197,7 @@ def test_budget_without_delta(cloud):
         DPLloyd(2, 1.0, 1e-6, bounds=BOX, accountant=PrivacyAccountant(3.0)).fit(cloud)
 
 
+@pytest.mark.slow
 def test_one_budget_for_two_adjacencies(cloud):
     budget = ledger()
     PrivatePersistence(accountant=budget).fit_transform(filtration(cloud))

@@ -178,6 +178,7 @@ def test_losses_of_so_many_rows_are_what_is_promised(estimator, total, most, mon
     assert accountant.total().epsilon == 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
 def test_the_column_is_no_feature_and_the_guarantee_names_it(estimator):
     table = visits()
@@ -199,6 +200,7 @@ def test_the_column_is_no_feature_and_the_guarantee_names_it(estimator):
         assert list(private.sample(5).columns) == ["x", "y"]
 
 
+@pytest.mark.slow
 def test_frames_of_polars():
     polars = pytest.importorskip("polars")
     table = visits()

@@ -252,6 +252,7 @@ def test_caches_know_no_unseeded_estimator_again():
     assert len(keys) == 8
 
 
+@pytest.mark.slow
 def test_parts_without_rows_are_mapped():
     model = new(DPLloyd(2), None, None)
     few = KINDS["frame"](X)

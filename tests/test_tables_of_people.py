@@ -254,6 +254,7 @@ def test_guarantees_name_people(adjacency):
     assert private._guarantee_ahead(3).unit == private.privacy_guarantee_.unit
 
 
+@pytest.mark.slow
 def test_the_unit_is_a_name_and_changes_no_number():
     table = visits()[["x", "y"]]
     rows, clouds = (

@@ -133,6 +133,7 @@ def test_no_message_quotes_a_first_row(tmp_path, first, columns):
     assert not any(cell in str(caught.value) for cell in ("Alice", "positive", "bob"))
 
 
+@pytest.mark.slow
 def test_what_is_no_table_gets_one_line(tmp_path, capsys):
     broken = {
         "quote.csv": b'1,2\n"3,4\n' + b"5" * 200_000,

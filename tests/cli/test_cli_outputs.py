@@ -102,6 +102,7 @@ def _until_status(run):
     return lines
 
 
+@pytest.mark.slow
 def test_a_release_that_another_run_has_begun_is_refused_unpaid(folder, capsys):
     (folder / "out" / ".clusters.json.part").mkdir(parents=True)
     for force in ([], ["--force"]):
@@ -128,6 +129,7 @@ def test_a_release_that_came_while_rows_were_read_is_not_overwritten(folder, cap
     assert payments() == 0 and contents(folder / "out") == {"clusters.csv": b"paid for"}
 
 
+@pytest.mark.slow
 def test_if_one_file_cannot_be_moved_none_is(folder, capsys, monkeypatch):
     assert main([*SYNTHESIZE, *LEDGER, "-o", "out"]) == 0
     before, replace = contents(folder / "out"), os.replace

@@ -69,6 +69,7 @@ def call(name, *options):
     return main([name, path, *PAYING[name][0], *options, "-o", "out"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAYING)
 def test_each_command_pays_once_and_writes_its_files(name, folder, capsys):
     assert call(name, "--ledger", "budget.db", "--budget", "1.5", "1e-5") == 0
@@ -222,6 +223,7 @@ def test_what_is_left_after_a_run_agrees_with_the_run(folder, capsys):
     assert len(PrivacyAccountant.open("l.db")) == 2
 
 
+@pytest.mark.slow
 def test_a_new_ledger_without_a_delta_says_so_once(folder, capsys):
     ledger = ("--ledger", "l.db", "--budget", "9")
     assert call("bounds", *ledger, "--dry-run") == 0
@@ -365,6 +367,7 @@ def test_names_in_a_guessed_header_are_not_written(folder, capsys):
     assert header == "component,cluster,weight,mean_3,mean_c"
 
 
+@pytest.mark.slow
 def test_the_noise_of_many_columns_is_relative_to_the_bounds(folder, capsys):
     np.save("rows.npy", RNG.uniform(-1, 1, size=(400, 6)))
     assert call("cluster", "--epsilon", "20") == 0
@@ -545,6 +548,7 @@ def test_warnings_are_one_line(folder, capsys):
     assert len(warned) == 1 and warned[0].startswith("warning: At epsilon=0.01, the noise hides")
 
 
+@pytest.mark.slow
 def test_a_ledger_by_its_url(folder, capsys):
     ledger = ("--ledger", "sqlite:///l.db")
     assert call("bounds", *ledger) == 2
@@ -817,6 +821,7 @@ def test_a_run_that_has_not_paid_leaves_nothing_to_resume(folder, capsys, monkey
     assert not list(Path("out").iterdir())
 
 
+@pytest.mark.slow
 def test_a_ledger_gives_its_releases_back(folder, capsys):
     assert call("cluster", "--ledger", "l.db", "--budget", "5", "1e-3") == 0
     capsys.readouterr()

@@ -114,6 +114,7 @@ def test_releases_are_those_of_the_estimators(name, field, expected, folder):
         np.testing.assert_allclose(np.reshape(one, np.shape(other)), other)
 
 
+@pytest.mark.slow
 def test_rows_that_are_dropped_take_their_ids_along(folder):
     gaps = POINTS.copy()
     gaps[::7, 1] = np.nan
@@ -180,6 +181,7 @@ def test_missing_ids_are_refused_and_no_id_is_quoted(gap, more, folder, capsys):
     assert not any(who in error for who in set(IDS))
 
 
+@pytest.mark.slow
 def test_a_run_with_other_people_is_another_run(folder, capsys, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt

@@ -190,6 +190,7 @@ def test_parts_that_change_between_passes_are_noticed():
     assert not hasattr(private, "privacy_guarantee_")
 
 
+@pytest.mark.slow
 def test_categories_are_coded_where_the_parts_are():
     table = pandas.DataFrame({"age": np.arange(400) % 70, "smokes": ["no", "yes"] * 200})
     private = PrivateMeasure(

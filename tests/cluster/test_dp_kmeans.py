@@ -39,6 +39,7 @@ def blobs():
     return make_blobs(5000, centers=5, n_features=3, random_state=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(math.inf, 1e-6), (2.0, 1e-6), (2.0, 0.0)])
@@ -154,6 +155,7 @@ def test_merging_without_covariances_is_refused_before_anything_is_spent(blobs):
     assert accountant.total().epsilon == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_refused_fit_leaves_the_earlier_release_and_its_guarantee(kind, blobs):
     accountant = PrivacyAccountant(3.0, 1e-3)
@@ -164,6 +166,7 @@ def test_a_refused_fit_leaves_the_earlier_release_and_its_guarantee(kind, blobs)
     assert private.cluster_centers_ is centres and private.privacy_guarantee_.epsilon == 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_that_fails_leaves_no_guarantee(kind, blobs, monkeypatch):
     private = kind(3, 2.0, bounds=BOX).fit(blobs[0])
@@ -269,6 +272,7 @@ def test_a_tree_of_one_box():
     assert tree.leaf_of(np.array([[-1.0, 0.0], [9.0, 0.0]])).tolist() == [0, 1]
 
 
+@pytest.mark.slow
 def test_costs_of_billions_of_rows_are_exact(rng):
     # Floating-point numbers do not represent all whole numbers from 2**54 on.
     candidates = Candidates(rng.normal(size=(5, 2)), 3.0)

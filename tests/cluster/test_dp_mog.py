@@ -224,6 +224,7 @@ def test_a_frame_in_a_frame_out(kind):
     assert whole.fit(X[["age"]].to_numpy().tolist()).sample(9).dtype == float
 
 
+@pytest.mark.slow
 def test_chunks_of_frames_make_frames():
     X = pd.DataFrame({"age": np.arange(200) % 90, "sons": np.arange(200) % 3})
     chunks = [X[:120], X[120:]]
@@ -238,6 +239,7 @@ def test_chunks_of_frames_make_frames():
     assert [dtype.kind for dtype in mixed.dtypes] == ["f", "f"]
 
 
+@pytest.mark.slow
 def test_costs_are_counted_as_gaussian():
     X, _ = make_blobs(300, centers=3, random_state=0)
     accountant = PrivacyAccountant(5.0, 1e-5, composition="zcdp")

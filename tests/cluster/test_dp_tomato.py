@@ -241,6 +241,7 @@ def test_clusters_under_noise(seed):
     assert private.predict(private.cluster_centers_).tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_without_background_nothing_is_noise(rng):
     X = rng.uniform(size=(20_000, 2))
     found = DPToMATo(epsilon=1.0, bounds=(0, 1), noise="auto", random_state=0).fit_predict(X)
@@ -271,6 +272,7 @@ def test_blobs_of_unequal_spread(options):
         assert adjusted_rand_score(y, private.predict(X)) >= 0.85
 
 
+@pytest.mark.slow
 def test_fifteen_clusters():
     centers = [(i, j) for i in range(5) for j in range(3)]
     X, y = make_blobs(5000, centers=centers, cluster_std=0.15, random_state=0)
@@ -311,6 +313,7 @@ def test_all_is_a_function_of_the_counts(rng):
     assert np.array_equal(private.cell_labels_[kept], peaks.cut(n_clusters)[kept])
 
 
+@pytest.mark.slow
 def test_diagram_is_in_the_order_of_the_clusters():
     X, _ = make_blobs(5000, centers=5, cluster_std=0.8, random_state=3)
     private = DPToMATo(bounds=box(X), random_state=0).fit(X)
@@ -418,6 +421,7 @@ def test_a_given_number_is_no_worse_than_none():
     assert (np.array(given) >= np.array(unknown) - 0.02).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wide", "n", "n_clusters", "n_bins"),
     [
@@ -441,6 +445,7 @@ def test_cells_follow_from_rows_and_found_bounds(wide, n, n_clusters, n_bins, rn
     assert given.counts_.shape == (20, 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("longer", "shape"), [(1.0, (32, 32)), (2.0, (45, 23)), (2.1, (32, 32))])
 def test_cells_are_cubes_where_sides_may_have_one_unit(longer, shape):
     private = DPToMATo(epsilon=1.0, bounds=([0, 0], [longer, 1]), random_state=0)

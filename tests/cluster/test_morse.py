@@ -315,6 +315,7 @@ def test_strings_find_the_same_saddles(seed):
     assert string.linkage[:, 2] == pytest.approx(ridge.linkage[:, 2], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_modes_that_strings_leave_apart_are_joined():
     # In nine dimensions, many searches fail, but every barrier is finite.
     tree = morse_linkage(*mixture(12, 9, 0), saddle_search="string")

@@ -115,6 +115,7 @@ def test_wide_tables():
     assert private.explained_variance_ == pytest.approx(exact.explained_variance_, rel=0.3)
 
 
+@pytest.mark.slow
 def test_the_box_hardly_matters():
     X, _ = spiked(3000, 20, [4.0, 2.0])
     for bounds in (BOX, (-1e6, 1e6), None):
@@ -138,6 +139,7 @@ def test_components_beyond_the_noise_are_counted(epsilon):
     assert found.n_components_ >= 3 and found.noise_edge_ > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1.5, 3.0, 10.0])
 def test_known_noise_is_taken_off_variances(size):
     # Largest eigenvalues of a matrix of rank one with noise, in units of half the edge of the
@@ -153,6 +155,7 @@ def test_known_noise_is_taken_off_variances(size):
     assert _without_noise(np.array([-1.0, 0.0]), sd).tolist() == [0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_chunks_order_and_batches_change_nothing():
     X, _ = spiked(3000, 30, [4.0, 2.0])
     private = PrivatePCA(2, bounds=BOX, random_state=0)
@@ -182,6 +185,7 @@ def test_odd_tables_are_no_special_case(X, epsilon, delta):
         assert np.linalg.norm(private.mean_) <= 2 * math.sqrt(3)
 
 
+@pytest.mark.slow
 def test_one_budget_for_components_and_clusters():
     X, y = make_blobs(5000, n_features=40, centers=4, random_state=0)
     with PrivacyAccountant(2.0, 1e-5) as accountant:

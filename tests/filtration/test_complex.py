@@ -199,6 +199,7 @@ def test_copies_of_landmarks_are_one_place():
         np.testing.assert_allclose(first, second[long], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2.5])
 def test_values_are_those_of_the_distance_under_each_cap(p, rng):
     X, landmarks = rng.normal(size=(200, 5)), rng.normal(size=(6, 5))

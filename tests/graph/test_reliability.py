@@ -97,6 +97,7 @@ def test_groups_and_hubs_of_one_size_are_not_confused(seed):
     assert adjusted_rand_score(labels, found) > 0.9
 
 
+@pytest.mark.slow
 def test_small_components_are_no_coordinates():
     # A graph of many small trees: the links that were left out contain no information about others.
     rng = np.random.default_rng(0)

@@ -66,6 +66,7 @@ def test_halves_are_off_by_the_larger_of_the_box_and_the_noise():
     assert reached > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(math.inf,), (math.inf, math.inf), (5, math.inf), (3, 7)])
 def test_transport_is_bounded_level_by_level(sizes):
     rng, sizes = np.random.default_rng(0), np.array(sizes, dtype=float)

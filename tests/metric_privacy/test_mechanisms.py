@@ -621,6 +621,7 @@ def test_best_mechanisms_with_copies(d):
         assert best.accuracy == pytest.approx(plain.optimum, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("net", ["auto", "all"])
 @pytest.mark.parametrize(
     ("metric", "alpha", "centre", "width"),

@@ -259,6 +259,7 @@ def test_near_points_lose_no_more_than_is_promised(law):
         assert private.privacy_parameter_ <= alpha and promise.resolution < 1e-9
 
 
+@pytest.mark.slow
 def test_equal_distances_of_accuracy_are_the_same_ones():
     D = tree(0) * (1 + 1e-12)
     for law in ("relaxed", "raised", "weighted"):

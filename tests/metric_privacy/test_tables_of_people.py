@@ -111,6 +111,7 @@ def test_arrays_and_lists_of_objects(kind):
     assert all(isinstance(age, float) for age in synthetic[:, 3])
 
 
+@pytest.mark.slow
 def test_arrays_of_strings_and_of_truth_values():
     X = np.array(JOBS)[:, None].repeat(2, axis=1)
     longer = [*JOBS, "a job of a longer name"]

@@ -180,6 +180,7 @@ def test_one_cloud_is_not_taken_twice(circles):
     search.fit([circles, copy.deepcopy(circles)])
 
 
+@pytest.mark.slow
 def test_what_public_numbers_make_fail_fails_before_the_payment():
     accountant = PrivacyAccountant(1.0)
     for filtration in (

@@ -44,6 +44,7 @@ def test_replicates_do_not_depend_on_n_jobs(filtration):
         release_replicates(PrivatePersistence(), [filtration], 0)
 
 
+@pytest.mark.slow
 def test_replicates_without_a_seed_differ(filtration):
     a, b = release_replicates(PrivatePersistence(), [filtration], 2)
     assert not np.array_equal(a[0][0], b[0][0])
@@ -163,6 +164,7 @@ def test_two_payers_of_one_replicate(filtration):
     assert (a.total().epsilon, b.total().epsilon) == (2.0, 8.0)
 
 
+@pytest.mark.slow
 def test_one_failure_does_not_lose_the_others(filtration, tmp_path):
     accountant = PrivacyAccountant(10.0)
     private = PrivatePersistence(0.5, accountant=accountant)

@@ -106,6 +106,7 @@ def test_a_box_that_misses_the_points_is_seen():
     assert 0 <= boxed.clipped_share_ <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "private",
     [PrivatePersistence(0.2), PrivateBettiNumbers(0.2, threshold=0.2), PersistenceProfile(0.05)],

@@ -92,6 +92,7 @@ def test_error_falls_with_epsilon(filtration):
     assert scores[0] > 1.5 * scores[1] > 2 * scores[2]
 
 
+@pytest.mark.slow
 def test_seed_reproduces_and_clouds_differ(filtration):
     def release():
         return PrivatePersistence(random_state=7).fit_transform(copies(filtration, 2))

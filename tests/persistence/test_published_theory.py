@@ -104,6 +104,7 @@ def test_tuples_of_exactly_as_many_places():
         assert weights[errors > bound].sum() <= 0.1 * weights.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [16, pytest.param(64, marks=pytest.mark.slow)])
 def test_proposition_15_fails_where_a_diagram_has_fewer_points(size):
     # Three places of points in a row: two components die at a quarter of the diameter, here in

@@ -195,6 +195,7 @@ def test_tree_of_an_estimator(name, request):
     assert legend_of(ax) == ["cluster 0", "cluster 1"]
 
 
+@pytest.mark.slow
 def test_leaves_carry_the_number_of_their_mode(private):
     ax = DendrogramDisplay.from_estimator(private).ax_
     heights = private._mixture().height(private.modes_)
@@ -205,6 +206,7 @@ def test_leaves_carry_the_number_of_their_mode(private):
         assert low_at[place] == pytest.approx(heights[mode] - heights.min())
 
 
+@pytest.mark.slow
 def test_threshold_is_where_the_estimator_cut(merged, moons):
     threshold = float(merged.linkage_[3, 2]) + 1e-3
     estimator = MorseMerging(merged.estimator, merge_threshold=threshold).fit(moons)
@@ -258,6 +260,7 @@ def test_estimators_without_a_tree_are_refused(moons):
 # Densities.
 
 
+@pytest.mark.slow
 def test_density_of_an_estimator(merged):
     display = MixtureDensityDisplay.from_estimator(merged, grid_resolution=40, title="moons")
     ax = display.ax_
@@ -299,6 +302,7 @@ def test_limits_are_the_estimators_bounds_or_three_deviations(private, merged, m
     np.testing.assert_allclose([ax.get_xlim(), ax.get_ylim()], np.column_stack([low, high]))
 
 
+@pytest.mark.slow
 def test_ellipses_are_one_deviation_around_the_means_in_the_clusters_style(private):
     ax = MixtureDensityDisplay.from_estimator(private, grid_resolution=20).ax_
     rings = [line for line in lines_of(ax) if line.get_path_effects()]
@@ -312,6 +316,7 @@ def test_ellipses_are_one_deviation_around_the_means_in_the_clusters_style(priva
         assert ring.is_dashed() == (look["linestyle"] != "-")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["merged", "private", "four_columns"])
 def test_paths_lead_from_each_pass_to_a_mode_on_either_side(name, request):
     estimator = request.getfixturevalue(name)
@@ -334,6 +339,7 @@ def test_paths_climb(merged):
         assert len(path) > 3 and (np.diff(heights) < 1e-6).all()
 
 
+@pytest.mark.slow
 def test_areas_of_high_density_are_around_the_modes(merged):
     ax = MixtureDensityDisplay.from_estimator(merged).ax_
     (image,) = (c for c in ax.collections if isinstance(c, QuadContourSet) and c.filled)
@@ -343,6 +349,7 @@ def test_areas_of_high_density_are_around_the_modes(merged):
     assert not any(path.contains_point([0.5, 0.25]) for path in high)
 
 
+@pytest.mark.slow
 def test_boundary_is_where_predict_changes(merged):
     ax = MixtureDensityDisplay.from_estimator(merged).ax_
     (boundary,) = boundaries(ax)
@@ -376,6 +383,7 @@ def test_what_is_not_wanted_is_not_drawn(merged):
     assert not boundaries(ax) and len(ax.figure.axes) == 1 and len(lines_of(ax)) == 3
 
 
+@pytest.mark.slow
 def test_colours_go_down_to_the_lowest_pass():
     tree = MorseMerging(GaussianMixture(2, random_state=0))
     X, _ = make_blobs(400, centers=[[0, 0], [0, 12]], random_state=0)
@@ -399,6 +407,7 @@ def test_mixtures_without_modes(moons):
         assert len(lines_of(ax)) == len(mixture.weights_)
 
 
+@pytest.mark.slow
 def test_more_columns_are_drawn_as_the_exact_marginal(four_columns):
     display = MixtureDensityDisplay.from_estimator(four_columns, features=(3, 1))
     mixture = four_columns.estimator_
@@ -422,6 +431,7 @@ def test_swapped_columns_are_the_transposed_picture(private):
     assert swapped.ax_.get_xlim() == (-1.0, 1.5)
 
 
+@pytest.mark.slow
 def test_names_of_columns_are_on_the_axes_and_no_warning_is_given(moons):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(moons, columns=["age", "income"])
@@ -432,6 +442,7 @@ def test_names_of_columns_are_on_the_axes_and_no_warning_is_given(moons):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "income")
 
 
+@pytest.mark.slow
 def test_given_axes_are_used(merged):
     _, (left, right) = plt.subplots(1, 2)
     assert MixtureDensityDisplay.from_estimator(merged, grid_resolution=20, ax=left).ax_ is left

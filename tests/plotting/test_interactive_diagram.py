@@ -23,6 +23,7 @@ def test_points_reference_and_band_are_there():
     assert figure.layout.title.text == "one"
 
 
+@pytest.mark.slow
 def test_a_plain_diagram_has_no_band_and_other_dimensions_have_a_mark():
     pytest.importorskip("plotly")
     figure = PersistenceDiagramDisplay([DIAGRAMS[1]], homology_dimensions=[3]).to_plotly()

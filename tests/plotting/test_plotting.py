@@ -18,6 +18,7 @@ def close():
     plt.close("all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_filtrations(d, rng):
     X = [rng.uniform(size=(50, d))]
@@ -62,6 +63,7 @@ def drawn(display):
     return len(faint.get_offsets()), len(prominent.get_offsets())
 
 
+@pytest.mark.slow
 def test_points_that_may_be_noise_are_grey():
     loops = [[0.1, 0.9], [0.3, 0.5], [0.2, 0.3]]
     display = PersistenceDiagramDisplay(

@@ -130,6 +130,7 @@ def test_pictures_stand_in_the_page():
         assert "<svg" in page_of(private, picture=display)[0]
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_reported_whole():
     pipeline = make_pipeline(DTMFiltration(0.2, bounds=(-3, 3.5)), PrivatePersistence(4.0))
     pipeline.fit_transform([make_two_circles(800)])

@@ -218,6 +218,7 @@ def test_groups_have_the_law_of_their_members(seed):
     assert (group, member) == (1, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [(-27.5, 27.5), (-2000, 3500), None])
 @pytest.mark.parametrize("shape", ["cube", "box"])
 def test_a_wide_start_costs_little(shape, start):
@@ -245,6 +246,7 @@ def test_without_noise_the_least_and_the_largest():
     assert exact.clipped_share_ == 0 and not exact.privacy_guarantee_.holds
 
 
+@pytest.mark.slow
 def test_clouds_chunks_and_frames_are_rows_together():
     pandas = pytest.importorskip("pandas")
     X = make_two_circles(600, random_state=0)

@@ -230,6 +230,7 @@ def test_no_limit_is_no_limit():
         assert accountant.remaining() == (math.inf, 1.0)
 
 
+@pytest.mark.slow
 def test_iterators_are_read_once(filtration):
     accountant = PrivacyAccountant(math.inf)
     private = PrivatePersistence(1.0, accountant=accountant)
@@ -316,6 +317,7 @@ def test_zcdp_admits_no_delta_beside_the_one_of_its_conversion():
     assert trapezoid(density * both, loss) < delta
 
 
+@pytest.mark.slow
 def test_exponential_mechanisms_are_cheaper_under_zcdp(filtration):
     accountant = PrivacyAccountant(2.0, 1e-6, composition="zcdp")
     private = PrivatePersistence(0.1, accountant=accountant)

@@ -234,6 +234,7 @@ def test_whatever_a_release_is_made_of_is_looked_at(reveal):
     assert audit_epsilon(reveal, 0, 1, n_runs=100, random_state=0).epsilon > 2
 
 
+@pytest.mark.slow
 def test_diagrams_that_are_mostly_empty():
     def diagram(data, random_state=None):
         return np.zeros((int(NoiseSource(random_state).below(50) == 0), 2))

@@ -1,6 +1,7 @@
 """The display of a private estimator in a notebook."""
 
 import numpy as np
+import pytest
 from sklearn import config_context
 
 from sklearn_dptda import PersistenceProfile, PrivacyAccountant, PrivatePersistence
@@ -30,6 +31,7 @@ def test_after_fit_the_guarantee_is_whole_and_the_budget_smaller():
     assert "Remaining: epsilon=2, delta=0" in page
 
 
+@pytest.mark.slow
 def test_errors_are_stated(filtration):
     private = PrivatePersistence(5.0).fit([filtration])
     assert private.error_statement_ in shown(private)

@@ -534,6 +534,7 @@ def test_server_that_is_not_there():
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_password_is_not_shown():
     pytest.importorskip("psycopg")
     from sklearn_dptda.privacy._ledger_stores import make_store

@@ -188,6 +188,7 @@ def test_newer_extracts_are_refused(budget):
         check_extract(extract)
 
 
+@pytest.mark.slow
 def test_from_the_command_line(budget, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["ledger", "a.db", "--extract", "-o", "one.json"]) == 0

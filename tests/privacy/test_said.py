@@ -135,6 +135,7 @@ def test_boxes_say_nothing_of_a_row(start, shape):
         assert said(lambda k=kind, X=other: k.fit(X)) == said(lambda k=kind: k.fit(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "methods"),
     [

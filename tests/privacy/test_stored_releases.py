@@ -400,6 +400,7 @@ def test_whatever_fails_in_storing_loses_no_release(error, tmp_path, monkeypatch
     assert len(model.weights_) == 2 and "nothing was released" not in str(said[0].message)
 
 
+@pytest.mark.slow
 @NOISE
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_replicate_that_is_a_second_draw_is_not_returned(n_jobs, tmp_path):
@@ -440,6 +441,7 @@ class Fresh(DPLloyd):
         return paid
 
 
+@pytest.mark.slow
 def test_a_second_draw_under_one_key_is_not_released(tmp_path):
     budget, key = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
     honest = DPLloyd(2, bounds=(0, 1), accountant=budget)
@@ -489,6 +491,7 @@ def test_replicates_go_on_where_they_stopped(tmp_path, n_jobs):
         release_replicates(pipeline(None), [X], 12, key=key)
 
 
+@pytest.mark.slow
 @NOISE
 def test_more_replicates_than_the_budget_covers_are_those_that_are_stored(tmp_path):
     budget, key = PrivacyAccountant(5.0, path=tmp_path / "a.db"), ReleaseKey()
@@ -511,6 +514,7 @@ def points_after(*steps):
     return make_pipeline(*steps, FunctionTransformer())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:KMeans")
 @pytest.mark.parametrize(
     "make",
@@ -546,6 +550,7 @@ def test_what_is_no_release_is_not_stored(make, keyed, tmp_path):
             assert set(stored) <= set(learnt(DPLloyd(2, bounds=(0, 1)).fit(X))) | {"n_samples_"}
 
 
+@pytest.mark.slow
 @NOISE
 def test_exact_diagrams_in_a_private_box_are_not_stored(tmp_path):
     budget = PrivacyAccountant(1e3, path=tmp_path / "a.db")

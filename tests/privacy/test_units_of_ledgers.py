@@ -149,6 +149,7 @@ def test_a_unit_must_be_said(unit):
         lloyd(None, unit=unit).fit(X)
 
 
+@pytest.mark.slow
 def test_plans_know_people(accountant):
     people = cloud_pipeline(groups="patient_id")
     (release,) = planned_loss(people, [FRAME]).releases

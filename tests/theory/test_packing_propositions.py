@@ -119,6 +119,7 @@ def test_elementary_lower_bounds(alpha):
     assert float(entropic_scale(1 - np.eye(2), alpha=1.0)) == 0.0 < 1 / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_scales_of_cubes(alpha, d):

@@ -67,6 +67,7 @@ def test_a_task_that_always_kills_its_process_leaves_the_others(backend):
     assert found[1:] == list(range(1, 20))
 
 
+@pytest.mark.slow
 def test_progress_of_processes_is_shown(capfd):
     with parallel_config(backend="multiprocessing"):
         run(_sum, [(i,) for i in range(4)], 10, n_jobs=2, verbose=50)
