@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Callable, Iterator, MutableSequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from threading import get_ident
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -77,13 +78,16 @@ def _in_threads(law: str, scale: float, size: int) -> NDArray[np.int64]:
 
 
 def _by_opendp(law: str, scale: float, length: int) -> NDArray[np.int64]:
-    found = _measurement(law, scale)(np.zeros(length, dtype=np.int64))
+    found = _measurement(law, scale, get_ident())(np.zeros(length, dtype=np.int64))
     return np.asarray(found, dtype=np.int64)
 
 
 @lru_cache(maxsize=64)
-def _measurement(law: str, scale: float) -> Any:
-    """Build what takes as long as 20 draws, and what releases use again at the same scale."""
+def _measurement(law: str, scale: float, thread: int) -> Any:
+    """Build what takes as long as 20 draws, and what releases use again at the same scale.
+
+    Threads share none, because OpenDP does not state that they may.
+    """
     enable_features("contrib")
     if law == "laplace":
         return make_laplace(_integer_vectors(), l1_distance(T=i64), scale=scale)
