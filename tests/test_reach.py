@@ -13,8 +13,8 @@ REACH = ROOT / "_reach.py"
 def from_imports(path):
     """All names that a file imports from modules, each with its module."""
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    froms = (node for node in nodes if isinstance(node, ast.ImportFrom))
-    return [(node.module or "", alias.name) for node in froms for alias in node.names]
+    imports = (node for node in nodes if isinstance(node, ast.ImportFrom))
+    return [(node.module or "", alias.name) for node in imports for alias in node.names]
 
 
 def imported(path):
