@@ -1,8 +1,9 @@
 """Calls that two versions of this library are compared by: a script that answers on its input.
 
-``versions.py`` runs it twice, with each checkout first on the path. Each line of the input is a
-name and how often to call it; the answer is a line of JSON. So this script must not import
-anything else of the benchmarks, and it uses only what has been public for long.
+``versions.py`` runs it twice, with each checkout first on the path. The first two lines of the
+output are the names of the cases and the place of the library. Then each line of the input is a
+name and how often to call it, and the answer is a line of JSON. The script imports nothing else of
+the benchmarks, and it uses only what has been public for a long time.
 """
 
 import hashlib
@@ -13,10 +14,12 @@ import warnings
 from time import perf_counter, process_time
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.frozen import FrozenEstimator
 from sklearn.mixture import GaussianMixture
 
+import sklearn_dptda
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import (
     DPCube,
@@ -91,7 +94,7 @@ _fits(DPTree, [(1000, 2), (100_000, 4)], _centers, n_clusters=6, bounds=BOX)
 _fits(DPMoG, [(1000, 2), (100_000, 10)], lambda f: f.means_, n_components=6, bounds=BOX)
 _fits(DPMoGMorse, [(1000, 2), (20_000, 10)], lambda f: f.weights_, n_clusters=6, bounds=BOX)
 _fits(DPToMATo, [(1000, 2), (100_000, 2)], lambda f: f.counts_, n_clusters=6, bounds=BOX)
-_fits(DPLandmarkToMATo, [(2000, 8)], lambda f: f.n_clusters_, n_clusters=6, bounds=BOX)
+_fits(DPLandmarkToMATo, [(2000, 8)], _centers, n_clusters=6, bounds=BOX)
 _fits(PrivateLandmarks, [(1000, 2), (100_000, 8)], lambda f: f.landmarks_, bounds=BOX)
 _fits(PrivateBounds, [(1000, 2), (100_000, 4)], lambda f: f.bounds_, start=(-100, 100))
 _fits(PrivatePCA, [(1000, 4), (100_000, 32)], lambda f: f.components_, n_components=2, bounds=BOX)
@@ -104,12 +107,14 @@ _fits(
 )
 
 
-@case("PrivateBounds of cubes, 20,000 x 4")
-def _cube():
-    X, _ = _blobs(20_000, 4)
-    return lambda seed: (
-        PrivateBounds(shape="cube", start=(-100, 100), random_state=seed).fit(X).bounds_
-    )
+for sizes in ((1000, 3), (20_000, 4)):
+
+    def _cube(n=sizes[0], d=sizes[1]):
+        X, _ = _blobs(n, d)
+        bounds = PrivateBounds(1.0, shape="cube", start=(-100, 100))
+        return lambda seed: clone(bounds).set_params(random_state=seed).fit(X).bounds_
+
+    case(f"PrivateBounds of cubes, {sizes[0]:,} x {sizes[1]}")(_cube)
 
 
 @case("PrivateMeasure, 10,000 x 2")
@@ -232,15 +237,15 @@ def _embedding():
     return lambda seed: np.abs(AdjacencySpectralEmbedding(2).fit_transform(noisy)).round(9)
 
 
-@case("private_two_sample_test, 100 people a group")
+@case("ten times private_two_sample_test, 100 people a group")
 def _test():
     rows = np.random.default_rng(0).random((200, 8))
-    groups = np.repeat([0, 1], 100)
-    return lambda seed: (
-        private_two_sample_test(
-            rows[groups == 0], rows[groups == 1], bounds=(0, 1), random_state=seed
-        ).rejected
-    )
+    first, second = rows[:100], np.clip(rows[100:] + 0.15, 0, 1)
+
+    def one(seed):
+        return private_two_sample_test(first, second, bounds=(0, 1), random_state=seed).rejected
+
+    return lambda seed: [one(None if seed is None else seed + i) for i in range(10)]
 
 
 @case("PrivateMean, 1,000 x 50")
@@ -264,7 +269,7 @@ def _bounds():
 
 @case("plan_release, 1,000 points")
 def _plan():
-    return lambda seed: plan_release(1000, (0, 1), n_dims=2, loop_radius=0.3).epsilon
+    return lambda seed: plan_release(1000, (0, 1), n_dims=2, loop_radius=0.3).error_bound
 
 
 def _answer(call, times):
@@ -278,7 +283,7 @@ def _answer(call, times):
 
 
 def _digest(value):
-    """Digest of arrays, or of what else a seeded call returns."""
+    """Digest of arrays, or of any other result of a seeded call."""
     return hashlib.sha256(pickle.dumps(_plain(value), 4)).hexdigest()
 
 
@@ -292,6 +297,8 @@ def main():
     """Answer one line for each line of the input."""
     warnings.simplefilter("ignore")
     out, sys.stdout = sys.stdout, sys.stderr
+    for first in ({"names": list(CASES)}, {"place": sklearn_dptda.__file__}):
+        print(json.dumps(first), file=out, flush=True)
     prepared = {}
     for line in sys.stdin:
         name, times = json.loads(line)

@@ -5,6 +5,7 @@ Both run in this environment, each in a process of its own, and are timed by tur
 """
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -25,19 +26,29 @@ class _Version:
 
     def __init__(self, checkout):
         self.process = subprocess.Popen(
-            [sys.executable, str(CASES)],
+            # The folder of the script contains modules with the names of others.
+            [sys.executable, "-P", str(CASES)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
             text=True,
             env={**os.environ, "PYTHONPATH": str(checkout)},
         )
+        self.names = self._answer()["names"]
+        place = self._answer()["place"]
+        if not Path(place).is_relative_to(Path(checkout).resolve()):
+            raise ValueError(f"{checkout} contains no version of this library: {place} was used.")
 
     def ask(self, name, times):
-        """Call a case so often; with 0, its seeded output is answered as a digest."""
+        """Call a case this many times; with 0, its seeded output is answered as a digest."""
         self.process.stdin.write(json.dumps([name, times]) + "\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        return self._answer()
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("A version has ended, for the reason above.")
+        return json.loads(line)
 
     def close(self):
         self.process.stdin.close()
@@ -53,7 +64,8 @@ def tables(quick):
     turns = 1 if quick else 9
     versions = [_Version(old), _Version(ROOT)]
     try:
-        rows = [_compared(name, versions, turns) for name in _names()[: 3 if quick else None]]
+        names = versions[-1].names[: 3 if quick else None]
+        rows = [_compared(name, versions, turns) for name in names]
     finally:
         for version in versions:
             version.close()
@@ -61,34 +73,29 @@ def tables(quick):
         "This version and an earlier one",
         ("case", "earlier, ms", "now, ms", "now / earlier", "seeded outputs"),
         rows,
-        f"Medians (range) of {turns} turns of at least {TURN} s, and the minimum of the CPU, with "
-        "noise from the operating system; ratios are those of minima. A case is SLOWER if both "
-        f"ratios exceed {SLOWER}.",
+        f"Medians (range) of {turns} turns of at least {TURN} s, and the minimum of the CPU. The "
+        "calls that are timed draw unseeded noise. Ratios are those of minima. A case is SLOWER if "
+        f"both ratios exceed {SLOWER}.",
     )
-
-
-def _names():
-    # In a process of its own, as the cases import the library.
-    code = "import json, _version_cases as v; print(json.dumps(list(v.CASES)))"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(CASES.parent)])}
-    answer = subprocess.run(
-        [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
-    )
-    return json.loads(answer.stdout)
 
 
 def _compared(name, versions, turns):
-    digests = [version.ask(name, 0) for version in versions]
-    if "error" in digests[0]:
-        return name, "-", "-", "-", digests[0]["error"]
-    firsts = [version.ask(name, 1)["clock"] for version in versions]
-    times = max(1, int(TURN / min(firsts)))
-    answers = [[version.ask(name, times) for version in versions] for _ in range(turns)]
+    first, *others = [version.ask(name, 0) for version in versions]
+    once = [version.ask(name, 1) for version in versions]
+    if failed := [answer for answer in (first, *others, *once) if "error" in answer]:
+        return name, "-", "-", "-", failed[0]["error"]
+    times = math.ceil(TURN / min(answer["clock"] for answer in once))
+    answers = []
+    for turn in range(turns):
+        # The order alternates, as what runs first may find an idle machine.
+        ordered = versions if turn % 2 else versions[::-1]
+        asked = {version: version.ask(name, times) for version in ordered}
+        answers.append([asked[version] for version in versions])
     before, now = (
         summary([a["clock"] for a in column], [a["cpu"] for a in column])
         for column in zip(*answers, strict=True)
     )
     ratio = Ratio.of(now, before)
     verdict = " SLOWER" if min(ratio.clock, ratio.cpu) > SLOWER else ""
-    same = "equal" if digests[0] == digests[1] else "different"
+    same = "equal" if [first] == others else "different"
     return name, f"{before:ms}", f"{now:ms}", f"{ratio}{verdict}", same

@@ -18,7 +18,8 @@ matplotlib.use("Agg")
 BaseEstimator._get_param_names = classmethod(cache(BaseEstimator._get_param_names.__func__))
 
 # The slowest parts of batteries over many estimators: checks with many releases each, and
-# estimators whose fits take longest. Examples of plans, which look for an epsilon.
+# estimators whose fits take longest. The examples of plans are slow, too, because each of them
+# looks for an epsilon.
 SLOW = (
     "check_short_audits_find_nothing",
     "check_what_noise_does_not_touch_is_public",

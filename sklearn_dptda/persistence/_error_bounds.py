@@ -317,7 +317,8 @@ def epsilon_for_error(
 
     # No epsilon makes an error bound smaller than the floor, and looking for one takes seconds.
     # The call checks the other parameters.
-    if not suffices(sensitivity / upper) and error < (sensitivity if floor is None else floor):
+    least = min(sensitivity if floor is None else floor, upper)
+    if not suffices(sensitivity / upper) and error < least:
         return math.inf
     return least_epsilon(suffices, sensitivity, upper)
 

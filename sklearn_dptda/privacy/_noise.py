@@ -84,9 +84,10 @@ def _by_opendp(law: str, scale: float, length: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=64)
 def _measurement(law: str, scale: float, thread: int) -> Any:
-    """Build what takes as long as 20 draws, and what releases use again at the same scale.
+    """Build a measurement of OpenDP.
 
-    Threads share none, because OpenDP does not state that they may.
+    This takes as long as 20 draws, and releases use a measurement again at the same scale. Threads
+    share none, because OpenDP does not state that they may.
     """
     enable_features("contrib")
     if law == "laplace":

@@ -471,8 +471,8 @@ def _least_cubes(part: FloatArray) -> IntArray:
 # Logarithm of the largest number of cubes of a level. No cube has a probability of less than 1e-60
 # of the most likely one, or exp(-138), so together they stay far below it.
 _MOST_NATS = 110.0
-# Up to this number of cells, looking for those near many points takes longer than it saves.
-_FEW_CELLS = 1000
+# Up to this number of corners, looking for those near many points takes longer than it saves.
+_FEW_CORNERS = 1000
 
 
 @dataclass(frozen=True)
@@ -518,7 +518,7 @@ class _Level:
         They are computed from the counts of the cells of this level.
         """
         corners, counts = counted.merged()
-        if len(corners) > _FEW_CELLS:
+        if len(corners) * self.n_shifts ** (len(self.low) - 1) > _FEW_CORNERS:
             corners, counts = self._near_many(corners, counts, few)
         for axis in range(len(self.low)):
             shifted = np.repeat(corners[None], self.n_shifts, axis=0)

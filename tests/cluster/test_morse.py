@@ -173,7 +173,7 @@ def test_barriers_of_random_planar_mixtures_agree_with_union_find(seeds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("d", [1, 3, 5, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("d", [1, 3, 5, 8])
 def test_every_saddle_of_random_mixtures_has_index_one(d):
     n_saddles = 0
     for seed in range(12):
@@ -447,7 +447,7 @@ def test_clusters_that_are_far_apart_keep_their_saddle(separation, d):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ratio", [10, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ratio", [10, 30])
 def test_saddles_between_wide_and_narrow_components(ratio):
     # On a line, every maximum of the height between two modes is a saddle.
     rng = np.random.default_rng(ratio)

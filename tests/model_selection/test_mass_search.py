@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from sklearn.base import clone
 
 from sklearn_dptda import DTMFiltration, PersistenceProfile, PrivacyAccountant
 from sklearn_dptda.datasets import make_two_circles
@@ -15,7 +16,7 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import NoiseSource, private_choice
 from sklearn_dptda.privacy.neighbours import cloud_neighbours
 from sklearn_dptda.theory import dtm_worst_case, dtm_worst_case_loop
-from tests._reach import make_lattice
+from tests._reach import make_lattice, spawn_seeds
 from tests.privacy._permute_and_flip import permute_and_flip_law
 
 FALSE_ALARM = 1e-6
@@ -68,15 +69,22 @@ def test_choices_are_of_the_enumerated_law(monkeypatch):
     n, masses = 4000, (0.05, 0.1, 0.2)
     cloud = make_two_circles(400, random_state=0)
     search, draws = PrivateMassSearch(BOX, masses, 2.0, random_state=0), []
+    chosen = []
 
     def draw_often(*law, **options):
         *asked, _ = law
         draws.extend(private_choice(*asked, NoiseSource(i), **options) for i in range(n))
+        # What fits with these seeds choose.
+        seeds = [spawn_seeds(seed, 1) for seed in range(20)]
+        chosen.extend(private_choice(*asked, NoiseSource(*each), **options) for each in seeds)
         return draws[-1]
 
     # One fit prepares all draws, because preparing them takes nearly all of the time.
     monkeypatch.setattr(_mass_search, "private_choice", draw_often)
     assert search.fit([cloud]).m_ == masses[draws[-1]]
+    monkeypatch.undo()
+    found = [clone(search).set_params(random_state=seed).fit([cloud]).m_ for seed in range(20)]
+    assert found == [masses[i] for i in chosen] and len(set(found)) > 1
     observed = np.bincount(draws, minlength=len(masses))
     values = scores(search, [cloud])
     for factor in (1.0, 0.5, 2.0):

@@ -279,11 +279,18 @@ def test_hopeless_fits_warn_before_they_are_paid():
     assert math.isinf(private.error_bound_) or private.error_bound_ > 1.0
 
 
+@pytest.mark.slow
 def test_no_infinite_epsilon_is_recommended():
-    # Errors are at least the sensitivity, which is more than half of a quarter of the range.
-    with pytest.warns(NoiseWarning, match="hides every feature.*Raise m, or use more points.$"):
-        PrivatePersistence(1.0, sensitivity=0.3, upper=2.0).fit([np.ones((4, 4))])
+    # Errors are at least the sensitivity. A feature of a quarter of the range is visible if they
+    # are below half of it, .25. With .249, that is found out by looking for an epsilon.
+    for sensitivity in (0.3, 0.249):
+        private = PrivatePersistence(1.0, sensitivity=sensitivity, upper=2.0)
+        with pytest.warns(NoiseWarning, match="hides every feature.*Raise m, or use more points.$"):
+            private.fit([np.ones((4, 4))])
     assert math.isinf(epsilon_for_error(0.25, PrivatePersistence(), 0.3, 2.0))
+    # Above the range there are no errors, whatever the floor.
+    loops, beyond = PrivatePersistence(homology_dimensions=1), {"floor": 1.5, "n_features": 0}
+    assert epsilon_for_error(1.00886538, loops, 0.1277157041889031, 1.0, **beyond) < 4
     with pytest.raises(ValueError, match="mcmc"):
         epsilon_for_error(0.25, PrivatePersistence(mechanism="mcmc"), 0.3, 2.0)
 

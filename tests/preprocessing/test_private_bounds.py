@@ -97,10 +97,15 @@ def test_loss_of_shifted_cubes_between_neighbours(adjacency, few):
     assert worst > 0.5 * epsilon
 
 
-@pytest.mark.parametrize("few_cells", [0, 1000])
+@pytest.fixture(params=[0, 1000], ids=["cells near many points", "all cells"])
+def _either_way(request, monkeypatch):
+    """Small data by the way of large data as well."""
+    monkeypatch.setattr(_intervals, "_FEW_CORNERS", request.param)
+
+
+@pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_coarse_cells_are_unions_of_fine_ones(d, few_cells, monkeypatch):
-    monkeypatch.setattr(_intervals, "_FEW_CELLS", few_cells)
+def test_coarse_cells_are_unions_of_fine_ones(d):
     rng = np.random.default_rng(d)
     X = np.r_[rng.normal(0, 3, (300, d)), np.full((1, d), 1e300), np.full((1, d), 8.0)]
     levels = [_intervals._Level(np.full(d, -1.7), 9.7, level, 4) for level in range(24)]
@@ -131,6 +136,7 @@ def groups_of_cubes(monkeypatch, X, half, rate):
     return drawn[0]
 
 
+@pytest.mark.usefixtures("_either_way")
 def test_the_groups_of_shifted_cubes_are_all_cubes(monkeypatch):
     # 160 rows: cubes with at most ten rows cost as much as with ten.
     X = np.random.default_rng(0).normal(0.0, 0.3, (160, 2))
@@ -143,6 +149,7 @@ def test_the_groups_of_shifted_cubes_are_all_cubes(monkeypatch):
     assert np.array_equal(np.sort(found), np.sort(expected))
 
 
+@pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize("d", [1, 40, 49, 50, 63, 64, 200])
 def test_dense_cubes_are_found_in_any_number_of_columns(d, monkeypatch):
     # 2**14 rows times 2**d does not fit into 64 bits, which must not hide the cubes with most rows.
