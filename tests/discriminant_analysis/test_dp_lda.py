@@ -518,7 +518,8 @@ def test_classes_of_the_labels_are_warned_of():
 @parametrize_with_checks(
     [
         DPLinearDiscriminantAnalysis(epsilon=10.0, bounds=(-300, 300)),
-        DPLinearDiscriminantAnalysis(epsilon=100.0, delta=0.0),
+        # Without a seed, noise hides the bounds of 20 rows in one of about 60 fits, which warn.
+        DPLinearDiscriminantAnalysis(epsilon=100.0, delta=0.0, random_state=0),
     ]
 )
 def test_scikit_learn(estimator, check):
