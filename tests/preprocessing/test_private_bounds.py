@@ -99,7 +99,7 @@ def test_loss_of_shifted_cubes_between_neighbours(adjacency, few):
 
 @pytest.fixture(params=[0, 1000], ids=["cells near many points", "all cells"])
 def _either_way(request, monkeypatch):
-    """Small data by the way of large data as well."""
+    """Small tables take the path of large ones as well."""
     monkeypatch.setattr(_intervals, "_FEW_CORNERS", request.param)
 
 
