@@ -100,19 +100,24 @@ def _simplex_diagrams(
     values: FloatArray, dimensions: list[int], upper: float, complex: LandmarkComplex
 ) -> list[FloatArray]:
     """Compute the diagrams of a function on simplices."""
-    tree = simplex_tree(values, upper, complex)
-    tree.compute_persistence()
+    tree = persistent_tree(values, upper, complex)
     return [tree.persistence_intervals_in_dimension(q) for q in dimensions]
 
 
-def simplex_tree(values: FloatArray, upper: float, complex: LandmarkComplex) -> SimplexTree:
-    """Build the simplex tree of the simplices whose values are below the cap."""
+def persistent_tree(values: FloatArray, upper: float, complex: LandmarkComplex) -> SimplexTree:
+    """Build the tree of the simplices whose values are below the cap, and its persistence.
+
+    Which simplices are below the cap depends on the records, and so does the dimension of the tree.
+    By default, GUDHI leaves out the homology of this dimension. A loop would then appear only after
+    the first triangle anywhere.
+    """
     tree, start = SimplexTree(), 0
     for simplices in complex.simplices:
         own = values[start : start + len(simplices)]
         start += len(simplices)
         there = own < upper
         tree.insert_batch(np.ascontiguousarray(simplices[there].T), own[there])
+    tree.compute_persistence(persistence_dim_max=True)
     return tree
 
 

@@ -11,7 +11,7 @@ from sklearn.decomposition import PCA
 
 from sklearn_dptda._typing import ListLike
 from sklearn_dptda.filtration import ComplexFiltration, GridFiltration
-from sklearn_dptda.persistence._cubical import simplex_tree
+from sklearn_dptda.persistence._cubical import persistent_tree
 from sklearn_dptda.plotting._style import Display, axes_or_new
 
 if TYPE_CHECKING:
@@ -160,8 +160,7 @@ def longest_cycle(filtration: ComplexFiltration) -> list[int]:
 
     The list is empty if there are no loops.
     """
-    tree = simplex_tree(filtration.values, filtration.upper, filtration.complex)
-    tree.compute_persistence()
+    tree = persistent_tree(filtration.values, filtration.upper, filtration.complex)
 
     def life(pair: tuple[list[int], list[int]]) -> float:
         birth, death = pair
