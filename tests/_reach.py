@@ -44,6 +44,9 @@ from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
 # The base measure of diagrams, and the mechanism for the parameters of an estimator.
 from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_of
 
+# How much each cap hides, of which one record changes no more than a unit.
+from sklearn_dptda.persistence._private_cap import gates_of_caps
+
 # A private choice, whose exact law is tested and which tests replace.
 from sklearn_dptda.privacy._choice import choose_member
 
@@ -104,11 +107,14 @@ from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
 # The privacy checks by name, each of which must catch a broken twin, and their data.
 from sklearn_dptda.utils._privacy_checks import CHECKS, make_check_data
 
+# Draws of a release, which are replayed for a neighbour, and their losses together.
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded, replayed, within_promise
+
 # A release in the form that the checks use, by fit or by transform.
 from sklearn_dptda.utils._privacy_checks._check_tools import released
 
 # Constraints of the parameters of the prototypes, in the same form as in the package.
-from sklearn_dptda.utils._sklearn import Interval, _fit_context
+from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 # Tasks that survive the death of a worker. Tests kill workers.
 from sklearn_dptda.utils._tasks import run
@@ -129,6 +135,7 @@ __all__ = [
     "MomentWeights",
     "Payment",
     "Rows",
+    "StrOptions",
     "Sums",
     "Tally",
     "Traversal",
@@ -144,6 +151,7 @@ __all__ = [
     "flip_numerator",
     "floored",
     "from_bytes",
+    "gates_of_caps",
     "hard_assignment",
     "hat_means",
     "integer_weights",
@@ -161,8 +169,10 @@ __all__ = [
     "nearest_to",
     "read_graph",
     "read_points",
+    "recorded",
     "release_outer_products",
     "released",
+    "replayed",
     "ridgeline_barriers",
     "run",
     "seeded_clone",
@@ -172,4 +182,5 @@ __all__ = [
     "threshold_scores",
     "to_bytes",
     "under",
+    "within_promise",
 ]

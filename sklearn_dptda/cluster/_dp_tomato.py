@@ -273,7 +273,7 @@ class DPToMATo(PrivateRowsEstimator):
         )
         scale = budget.scale(sensitivity, 1.0)
         counts = rows.sum(partial(_histogram, bins=bins), n_cells=math.prod(bins))
-        noisy = counts.reshape(bins) + budget.draw(scale, bins)
+        (noisy,) = budget.add_noise((counts.reshape(bins),), sensitivity.value, scale)
         if rows.n_people is not None:
             # Heights are computed from counts of people.
             noisy, scale = noisy / rows.mass, scale / rows.mass

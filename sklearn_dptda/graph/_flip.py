@@ -235,7 +235,15 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         """Spend the budget, and return the ranks of the flipped pairs, part by part."""
         self._check_promise()
         with self._paid(self.privacy_guarantee_, records=A) as seeds:
-            return seeds, successes(NoiseSource(*seeds), self._numerator(), len(pairs))
+            noise, numerator = NoiseSource(*seeds), self._numerator()
+            flips = noise.cross(
+                A,
+                lambda _: successes(noise, numerator, len(pairs)),
+                metric=pairs.n_different,
+                sensitivity=1,
+                rate=math.log((2**64 - numerator) / numerator) if numerator else math.inf,
+            )
+            return seeds, flips
 
     def _numerator(self) -> int:
         """Return the probability of a flip, times 2**64."""

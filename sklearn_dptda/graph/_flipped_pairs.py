@@ -41,6 +41,10 @@ class Pairs:
         skipped = (columns > rows) if self.kind == "directed" else 0
         return self._starts[rows] + columns - skipped
 
+    def n_different(self, A, other):
+        """Return the number of pairs that are an edge of one of two graphs only."""
+        return float(len(np.setxor1d(_edges(A, self), _edges(other, self), assume_unique=True)))
+
     def pair(self, ranks):
         """Return the rows and columns of the pairs with these ranks."""
         rows = np.searchsorted(self._starts, ranks, side="right") - 1

@@ -13,9 +13,10 @@ from functools import partial
 import numpy as np
 from scipy.stats import gamma
 
-from sklearn_dptda._typing import FloatArray
+from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
+from sklearn_dptda.privacy._noise import inverse
 from sklearn_dptda.rows._rows import Rows
 
 # Rate of the exponential moments of the noise, as a share of the largest rate at which they exist.
@@ -322,10 +323,18 @@ class NoisyTrees:
         """Trees, the scale of the noise of the number of rows, and the rest of epsilon."""
         if size_is_public:
             return cls(rows, sizes, noise, max(rows.n_rows, 1), 2.0), 0.0, epsilon
-        # Rounded up, so that rounding does not reduce the noise.
-        scale = 1 / (_SIZE_SHARE * epsilon) * ROUND_UP
-        (size,) = np.array([rows.n_rows]) + noise.discrete_laplace(scale, 1)
+        size, scale = noise.noisy_count(rows.n_rows, rows.mass, _SIZE_SHARE * epsilon)
         return cls(rows, sizes, noise, max(int(size), 1), 1.0), scale, epsilon * (1 - _SIZE_SHARE)
+
+    def with_noise(self, counts: IntArray, times: int, scale: float) -> IntArray:
+        """Counts with Laplace noise; each row is counted this number of times."""
+        return self.noise.cross(
+            counts,
+            lambda counts: counts + self.noise.discrete_laplace(scale, len(counts)),
+            metric="l1",
+            sensitivity=times * self.moved * self.rows.mass,
+            rate=inverse(scale),
+        )
 
     def line(
         self, column: int, epsilon: float, most: int = MOST_LEVELS
@@ -368,7 +377,7 @@ class NoisyTrees:
         shares = level_shares(axes, sizes) if shares is None else shares
         scales = level_scales(shares, self.moved, epsilon)
         for exact, kept, scale in zip(counts, are_there, scales, strict=True):
-            exact[kept] += self.noise.discrete_laplace(scale, int(kept.sum()))
+            exact[kept] = self.with_noise(exact[kept], 1, scale)
         if from_below and counts:
             counts = told_from_below(counts, shares, are_there)
         masses = consistent(self.n_rows, counts, are_there)[there]

@@ -100,7 +100,7 @@ def _noisy_tables(noisy, cuts, target, n_classes, epsilon):
     counts = noisy.rows.sum(count, n_cells=sum(sizes))
     # A row is counted once for each column.
     scale = len(cuts) * noisy.moved / epsilon * ROUND_UP
-    counts = counts + noisy.noise.discrete_laplace(scale, len(counts))
+    counts = noisy.with_noise(counts, len(cuts), scale)
     tables = np.split(counts, np.cumsum(sizes)[:-1])
     return [table.reshape(n_classes, -1) for table in tables]
 

@@ -4,6 +4,7 @@ Proof: doc/theory/metric_privacy.md, "Noise by a norm".
 """
 
 import math
+from functools import partial
 from typing import Literal, Self
 
 import numpy as np
@@ -13,7 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Bounds, FloatArray, RandomStateLike
 from sklearn_dptda.metric_privacy._metric_mechanism import MetricMechanism
-from sklearn_dptda.privacy import FixedPoint, NoiseSource, PrivacyAccountant, PrivacyGuarantee
+from sklearn_dptda.privacy import (
+    FixedPoint,
+    NoiseSource,
+    PrivacyAccountant,
+    PrivacyGuarantee,
+)
 from sklearn_dptda.privacy._estimator import refused_without_trace, silent_arithmetic
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
 from sklearn_dptda.rows._tables import check_rows
@@ -195,6 +201,18 @@ class KNormMechanism(MetricMechanism):
             raise ValueError("X has values too large for alpha. Pass bounds.") from None
         rate = float(self.alpha) * self.resolution_
         with self._paid_for(steps) as paid:
-            noise = lattice_noise(NoiseSource(*paid), rate, X.shape, self.norm)
-            moved = self._lattice.decode(steps + noise)
+            noise = NoiseSource(*paid)
+            noisy = noise.cross(
+                steps,
+                lambda steps: steps + lattice_noise(noise, rate, steps.shape, self.norm),
+                metric=partial(_farthest, norm=self.norm),
+                sensitivity=self.privacy_guarantee_.epsilon / rate,
+                rate=rate,
+            )
+            moved = self._lattice.decode(noisy)
         return paid.keep(moved if self._box is None else np.clip(moved, *self._box))
+
+
+def _farthest(points: FloatArray, others: FloatArray, norm: str) -> float:
+    """Largest distance of a point from the other one of the same record."""
+    return float(np.linalg.norm(points - others, _NORM_ORDERS[norm], axis=1).max(initial=0.0))

@@ -335,7 +335,7 @@ class ChoiceMechanism(MetricMechanism):
         """
         D = self._distances(X)
         with self._paid_for(D) as paid:
-            released = self._candidates(draw(self._logs(D), NoiseSource(*paid)))
+            released = self._candidates(self._drawn(self._logs(D), NoiseSource(*paid)))
         return paid.keep(released)
 
     def sample(
@@ -360,8 +360,17 @@ class ChoiceMechanism(MetricMechanism):
         D = self._distances(X)
         with self._paid_for(D, n_samples) as paid:
             logs, noise = self._logs(D), NoiseSource(*paid)
-            released = [self._candidates(draw(logs, noise)) for _ in range(n_samples)]
+            released = [self._candidates(self._drawn(logs, noise)) for _ in range(n_samples)]
         return paid.keep(released)
+
+    def _drawn(self, logs: FloatArray, noise: NoiseSource) -> IntArray:
+        return noise.cross(
+            logs,
+            lambda logs: draw(logs, noise),
+            metric=_largest_log_ratio,
+            sensitivity=self.privacy_guarantee_.epsilon,
+            rate=1.0,
+        )
 
     def log_probability(self, X: ArrayLike | Iterable[ArrayLike]) -> FloatArray:
         """Logarithms of the probabilities of all candidates: *not* private.
@@ -390,6 +399,11 @@ class ChoiceMechanism(MetricMechanism):
         if self._takes_diagrams():
             return [self.candidates_[i] for i in places]
         return np.asarray(self.candidates_[places])
+
+
+def _largest_log_ratio(one: FloatArray, other: FloatArray) -> float:
+    """Largest loss between the laws of a record."""
+    return float(np.abs(floored(one) - floored(other)).max())
 
 
 def check_n_candidates(n_candidates: int) -> None:

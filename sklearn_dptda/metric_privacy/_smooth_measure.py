@@ -75,22 +75,34 @@ def smooth_measure(points, noise, alpha, factor):
     """
     d = points.shape[1]
     k = resolution_for(alpha, d)
+    # A row moves by at most the whole width.
+    moved = 1 / len(points) + rounding_for(alpha, d)
     if d == 1:
-        noisy = _with_noise(integrals(points, k), factor, alpha, noise)
+        noisy = _with_noise(integrals(points, k), factor, alpha, noise, moved)
         return *measure_of_integrals(noisy), _law(k, factor, alpha)
-    noisy = _with_noise(hat_means(points, k), factor * 2 * d * k, alpha, noise)
+    moved *= 2 * d * k
+    noisy = _with_noise(hat_means(points, k), factor * 2 * d * k, alpha, noise, moved)
     return *nearest_measure(noisy, k, d), None
 
 
-def _with_noise(values, sensitivity, alpha, noise):
-    """Numbers with Laplace noise for a sensitivity per unit of distance."""
+def _with_noise(values, sensitivity, alpha, noise, moved):
+    """Numbers with Laplace noise for a sensitivity per unit of distance.
+
+    A row moves the numbers by at most ``moved`` in sum.
+    """
     if math.isinf(alpha):
         return values
     scale = _scale(sensitivity, alpha)
     lattice = FixedPoint.for_scale(scale)
     # Each number is rounded by less than a step.
-    steps = lattice.encode(values)
-    return lattice.decode(steps + noise.discrete_laplace(scale / lattice.step, len(values)))
+    noisy = noise.cross(
+        lattice.encode(values),
+        lambda steps: steps + noise.discrete_laplace(scale / lattice.step, len(steps)),
+        metric="l1",
+        sensitivity=moved / lattice.step,
+        rate=lattice.step / scale,
+    )
+    return lattice.decode(noisy)
 
 
 def _scale(sensitivity, alpha):

@@ -179,7 +179,13 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
         with self._paid(guarantee, records=functions) as seeds:
             pairs = zip(functions, lattices, strict=True)
             costs = [-sum(map(self._score, *each)) for each in pairs]
-            place = private_choice(costs, rate, NoiseSource(*seeds), bounded_range=False)
+            place = private_choice(
+                costs,
+                rate,
+                NoiseSource(*seeds),
+                bounded_range=False,
+                change=2 * _SCORE_SENSITIVITY,
+            )
         chosen = fitted[place]
         self.m_, self.filtration_ = chosen.m, clone(chosen)
         self.n_features_in_ = chosen.n_features_in_

@@ -33,6 +33,7 @@ from scipy.ndimage import maximum_filter1d
 
 from sklearn_dptda._typing import IntArray
 from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.utils._distances import bottleneck_distance
 
 # Bits of the mantissas of the table of weights. All roundings are upwards, so they affect the
 # accuracy of the law but not its privacy.
@@ -62,6 +63,7 @@ class DecayTable:
     """
 
     def __init__(self, numerator: int, denominator: int, n_levels: int) -> None:
+        self.rate = numerator / denominator
         ratio = _rounded_up_exponential(numerator, denominator)
         mantissas, exponents = [1 << _MANTISSA_BITS], [0]
         while len(mantissas) < n_levels:
@@ -112,7 +114,7 @@ class ExactSampler:
     def __init__(self, balls: Sequence[Ball], table: DecayTable) -> None:
         self.balls = balls
         self.n_proposals_ = 0
-        self._table = table
+        self.table = table
         self._blocks = self._split(self._first_blocks(table.n_levels - 1))
         self._cumulative = list(accumulate(block.upper for block in self._blocks))
 
@@ -131,7 +133,7 @@ class ExactSampler:
 
     def _draw_level(self, source: NoiseSource, block: Block) -> int:
         """Draw a level of a block with probability proportional to the steps of the table."""
-        weight = self._table.weight
+        weight = self.table.weight
         floor = weight(block.high + 1)
         height = floor + 1 + source.below(weight(block.low) - floor)
         # Weights are decreasing. The level is the last one whose weight reaches the height.
@@ -149,7 +151,7 @@ class ExactSampler:
         return [self._block(low, nxt - 1) for low, nxt in pairwise(sorted(edges))]
 
     def _block(self, low: int, high: int) -> Block:
-        mass = self._table.weight(low) - self._table.weight(high + 1)
+        mass = self.table.weight(low) - self.table.weight(high + 1)
         return Block(self.balls, low, high, mass)
 
     def _split(self, blocks: list[Block]) -> list[Block]:
@@ -211,6 +213,10 @@ class DiagramBall:
         # Births minus deaths are increasing, so the longest points come first.
         self._shortness = (self.points[:, 0] - self.points[:, 1]).tolist()
         self._tuples = [tuple(point) for point in self.points.tolist()]
+
+    def apart(self, other: DiagramBall) -> float:
+        """Return the largest difference of the levels of a diagram: the bottleneck distance."""
+        return bottleneck_distance(self.points, other.points)
 
     def n_long(self, r: int) -> int:
         """Return the number of points that cannot be matched to the diagonal within ``r``."""
@@ -290,6 +296,10 @@ class BirthBall:
         self.birth = int(birth)
         self.size = size
         self._below = birth_weights(size, decay)
+
+    def apart(self, other: BirthBall) -> float:
+        """Return the largest difference of the levels of a birth."""
+        return abs(self.birth - other.birth)
 
     def breaks(self) -> list[int]:
         """Return no levels, because none is special."""

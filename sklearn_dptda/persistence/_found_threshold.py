@@ -90,7 +90,8 @@ def found_counts(
     """
     scores = scores_of(numbers, function, choice)
     costs = -np.concatenate([each.ravel() for each in scores])
-    index = private_choice(costs, choice.rate, NoiseSource(seed), bounded_range=False)
+    source = NoiseSource(seed)
+    index = private_choice(costs, choice.rate, source, bounded_range=False, change=2 * UNIT)
     chosen, place = divmod(index, scores[0].size)
     counts = np.unravel_index(place, scores[0].shape)
     return [int(count) for count in counts], choice.tried[chosen]

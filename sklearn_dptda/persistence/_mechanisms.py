@@ -131,7 +131,9 @@ class ExactMechanism:
 
         def draw(seed: Any) -> list[FloatArray]:
             source = NoiseSource(seed)
-            parts = chain.from_iterable(sampler.draw(source) for sampler in samplers)
+            parts = chain.from_iterable(
+                drawn_diagrams(sampler, law.grid, source) for sampler in samplers
+            )
             return [
                 law.grid.values(chain.from_iterable(islice(parts, len(group)))) for group in balls
             ]
@@ -168,6 +170,24 @@ class ExactMechanism:
     def loss(self, sensitivity: float, upper: float) -> float:
         """Return the privacy loss over the whole range of the values, on which the law depends."""
         return self.rate * upper / sensitivity
+
+
+def drawn_diagrams(
+    sampler: ExactSampler, grid: DiagramGrid, source: NoiseSource
+) -> list[list[Point]]:
+    """Draw one list of points per ball of a sampler, whose balls move by at most a sensitivity."""
+    return source.cross(
+        sampler.balls,
+        lambda _: sampler.draw(source),
+        metric=_balls_apart,
+        sensitivity=grid.sensitivity,
+        # A level and the sum of all weights change by as much.
+        rate=2 * sampler.table.rate,
+    )
+
+
+def _balls_apart(balls: Sequence[Any], others: Sequence[Any]) -> float:
+    return max(ball.apart(other) for ball, other in zip(balls, others, strict=True))
 
 
 def too_far_apart(sensitivity: float, upper: float) -> ValueError:
@@ -318,6 +338,10 @@ def without_essential(diagram: FloatArray, upper: float) -> tuple[FloatArray, fl
     return np.delete(diagram, first, axis=0), float(diagram[first, 0])
 
 
+def _diagrams_apart(diagrams: Sequence[FloatArray], others: Sequence[FloatArray]) -> float:
+    return max(map(bottleneck_distance, diagrams, others))
+
+
 @dataclass(frozen=True)
 class MarkovChainMechanism:
     """Metropolis-Hastings chain that moves all points at once, from public starting values.
@@ -349,11 +373,20 @@ class MarkovChainMechanism:
         seed: Any,
     ) -> list[FloatArray]:
         """Run the chain; see :meth:`ExactMechanism.release` for the parameters."""
-        rng = NoiseSource(seed).generator()
-        slope = self.rate / (2 * sensitivity)
-        if self.joint:
-            return self._chain(diagrams, slope, upper, rng)
-        return [self._chain([diagram], slope, upper, rng)[0] for diagram in diagrams]
+        source = NoiseSource(seed)
+        rng, slope = source.generator(), self.rate / (2 * sensitivity)
+        groups = [diagrams] if self.joint else [[diagram] for diagram in diagrams]
+        drawn = (
+            source.cross(
+                group,
+                lambda group: self._chain(group, slope, upper, rng),
+                metric=_diagrams_apart,
+                sensitivity=sensitivity,
+                rate=2 * slope,
+            )
+            for group in groups
+        )
+        return list(chain.from_iterable(drawn))
 
     def _chain(
         self,

@@ -26,7 +26,11 @@ from sklearn_dptda.persistence._lifetimes import (
 )
 from sklearn_dptda.persistence._private_cap import ChoiceOfCap
 from sklearn_dptda.persistence._private_grid_persistence import GridFunction, pure_guarantee
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyGuarantee
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    PrivacyGuarantee,
+)
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -313,15 +317,27 @@ def _release(
     if under.lattice is None:
         profile = np.concatenate(exact)
     else:
-        noisy = under.lattice.levels.decode(noisy_profile(exact, under.rate, source))
+        noisy = under.lattice.levels.decode(
+            noisy_profile(exact, under.lattice.sensitivity, under.rate, source)
+        )
         profile = in_order(noisy, under.upper).ravel()
     return np.r_[profile, under.upper, under.half_width]
 
 
-def noisy_profile(lifetimes: Sequence[NDArray[Any]], rate: float, source: NoiseSource) -> IntArray:
-    """Add integer noise with probabilities ``~ exp(-rate * max |z|)`` to all lifetimes."""
-    steps = np.array(lifetimes)
-    return steps + lattice_noise(source, rate, (1, steps.size), "linf").reshape(steps.shape)
+def noisy_profile(
+    lifetimes: Sequence[NDArray[Any]], change: int, rate: float, source: NoiseSource
+) -> IntArray:
+    """Add integer noise with probabilities ``~ exp(-rate * max |z|)`` to all lifetimes.
+
+    One record changes a lifetime by at most ``change``.
+    """
+
+    def with_noise(steps: IntArray) -> IntArray:
+        return steps + lattice_noise(source, rate, (1, steps.size), "linf").reshape(steps.shape)
+
+    return source.cross(
+        np.array(lifetimes), with_noise, metric="linf", sensitivity=change, rate=rate
+    )
 
 
 def in_order(profile: FloatArray, upper: float) -> FloatArray:

@@ -420,16 +420,21 @@ def _release(
         pairs = zip(lifetimes, thresholds, strict=True)
         return [int((each > threshold).sum()) for each, threshold in pairs]
     steps = [round(threshold / lattice.step) for threshold in thresholds]
-    return choose_jointly(list(map(threshold_scores, lifetimes, steps)), rate, seed)
+    scores = list(map(threshold_scores, lifetimes, steps))
+    return choose_jointly(scores, lattice.sensitivity, rate, seed)
 
 
-def choose_jointly(scores: Sequence[NDArray[Any]], rate: float, seed: Any) -> list[int]:
+def choose_jointly(
+    scores: Sequence[NDArray[Any]], change: int, rate: float, seed: Any
+) -> list[int]:
     """Choose one index from each list of scores by one draw.
 
-    The score of a combination is the smallest score of its parts.
+    The score of a combination is the smallest score of its parts. One record changes a score by at
+    most ``change``.
     """
     joint = reduce(np.minimum.outer, scores)
-    index = private_choice(-joint.ravel(), rate, NoiseSource(seed), bounded_range=False)
+    costs, source = -joint.ravel(), NoiseSource(seed)
+    index = private_choice(costs, rate, source, bounded_range=False, change=2 * change)
     return [int(i) for i in np.unravel_index(index, joint.shape)]
 
 

@@ -29,6 +29,7 @@ from sklearn_dptda.persistence._mechanisms import (
     ExactMechanism,
     MarkovChainMechanism,
     balls_of,
+    drawn_diagrams,
     without_essential,
 )
 from sklearn_dptda.privacy import NoiseSource, private_choice
@@ -115,7 +116,7 @@ class ChoiceOfCap(NamedTuple):
     ) -> int:
         """Draw the index of a cap."""
         costs = self.costs(caps, diagrams, dimensions)
-        return private_choice(costs, self.rate, source, bounded_range=False)
+        return private_choice(costs, self.rate, source, bounded_range=False, change=2 * _UNIT)
 
 
 def grids_of_caps(grid: DiagramGrid, caps: Sequence[Public]) -> list[DiagramGrid]:
@@ -154,7 +155,8 @@ def release_with_cap(
         balls = [b for d, q in zip(exact, dimensions, strict=True) for b in balls_of(d, q, under)]
         members.append(Member(weight, min(math.floor(gate * grid.sensitivity), grid.size), balls))
     balls_of_caps: list[Any] = [CapsBall(members)]
-    ((drawn,),) = ExactSampler(balls_of_caps, law.table).draw(NoiseSource(seed))
+    source, sampler = NoiseSource(seed), ExactSampler(balls_of_caps, law.table)
+    ((drawn,),) = drawn_diagrams(sampler, law.grid, source)
     place, parts = cast(Any, drawn)
     grid, remaining = grids[place], iter(parts)
     released = []
@@ -259,6 +261,13 @@ class CapsBall:
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = members
 
+    def apart(self, other: CapsBall) -> float:
+        """Return the largest difference of the levels of a cap and diagrams."""
+        return max(
+            max([abs(own.gate - others.gate), *map(_ball_apart, own.balls, others.balls)])
+            for own, others in zip(self.members, other.members, strict=True)
+        )
+
     def breaks(self) -> list[int]:
         """Return the levels at which a cap becomes allowed, or a set of long points changes."""
         levels = {m.gate for m in self.members}
@@ -272,6 +281,10 @@ class CapsBall:
     def cover(self, level: int) -> CapsCover:
         """Return the covers of all parts under each cap that is allowed."""
         return CapsCover(self.members, level)
+
+
+def _ball_apart(ball: Any, other: Any) -> float:
+    return float(ball.apart(other))
 
 
 class CapsCover:

@@ -34,7 +34,6 @@ from sklearn_dptda.privacy import (
     bounded_range_rho,
     pure_rho,
 )
-from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions
@@ -332,10 +331,12 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         return [(item.n_points, item.n_clipped) for item in X]
 
     def _noisy_shares(self, counted: list[tuple[int, int]], seeds: list[Any]) -> FloatArray:
-        scale = ROUND_UP / (CLIPPED_SHARE * float(self.epsilon))
-        noise = [NoiseSource(seed).discrete_laplace(scale, 1)[0] for seed in seeds]
-        noisy = [(count + more) / n for (n, count), more in zip(counted, noise, strict=True)]
-        return np.clip(noisy, 0.0, 1.0)
+        epsilon = CLIPPED_SHARE * float(self.epsilon)
+        shares = [
+            NoiseSource(seed).noisy_count(count, 1, epsilon)[0] / n
+            for (n, count), seed in zip(counted, seeds, strict=True)
+        ]
+        return np.clip(shares, 0.0, 1.0)
 
     def score(self, X: Functions, y: object = None) -> float:
         """Compute minus the mean bottleneck distance to the exact diagrams: *not* private.

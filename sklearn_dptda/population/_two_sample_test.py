@@ -371,7 +371,15 @@ def _decide(
     """Return whether few of the noisy permuted statistics reach that of the groups."""
     noisy = np.array(statistics, dtype=object)
     if math.isfinite(epsilon):
-        noisy = noisy + noise.discrete_laplace(_scale(larger, epsilon), len(statistics))
+        scale = _scale(larger, epsilon)
+        noisy = noise.cross(
+            statistics,
+            lambda exact: np.array(exact, dtype=object) + noise.discrete_laplace(scale, len(exact)),
+            metric="linf",
+            sensitivity=2 * larger * 2**_BITS,
+            # The statistic and a permuted one may both change.
+            rate=2 / scale,
+        )
     # Ties count against rejection.
     reached = 1 + int(np.sum(noisy[1:] >= noisy[0]))
     return reached <= alpha * len(statistics)

@@ -21,7 +21,6 @@ from sklearn_dptda.privacy import (
     bounded_range_rho,
     pure_rho,
 )
-from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator, many_clipped
 from sklearn_dptda.rows._intervals import CUBE, private_cubes
@@ -202,7 +201,7 @@ class PrivateBounds(PrivateRowsEstimator):
             low, high = _exact(rows, self.shape == "cube")
         else:
             if self.adjacency == "add-remove":
-                n += int(noise.discrete_laplace(ROUND_UP / (_SIZE_SHARE * epsilon), 1)[0])
+                n, _ = noise.noisy_count(n, rows.mass, _SIZE_SHARE * epsilon)
             n, parts = max(n, 1), self._columns(rows.n_features)
             each = self._box_share() * epsilon / len(parts)
             low, high = private_cubes(
@@ -214,9 +213,8 @@ class PrivateBounds(PrivateRowsEstimator):
                 n=n,
                 noise=noise,
             )
-        scale = ROUND_UP / (_CLIPPED_SHARE * epsilon)
         outside = rows.sum(partial(count_beyond, low=low, high=high))
-        outside += int(noise.discrete_laplace(scale, 1)[0])
+        outside, scale = noise.noisy_count(outside, rows.mass, _CLIPPED_SHARE * epsilon)
         self.bounds_ = low, high
         self.clipped_share_ = float(np.clip(outside / n, 0.0, 1.0))
         if not many_clipped(outside, math.sqrt(2) * scale, n):

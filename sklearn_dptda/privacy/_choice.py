@@ -32,6 +32,7 @@ def private_choice(
     noise: NoiseSource,
     *,
     bounded_range: bool = True,
+    change: float = 1.0,
 ) -> int:
     """Choose the index of a candidate with a small cost, privately.
 
@@ -51,6 +52,9 @@ def private_choice(
         accounting requires. True draws by the exponential mechanism: index ``i``
         has a probability proportional to ``exp(-rate * costs[i])``. False draws
         by permute-and-flip, whose expected cost is never larger.
+    change : float, default=1.0
+        Declared largest difference of the changes of two costs between neighbours.
+        It does not affect the draw. The privacy checks compare costs with it.
 
     Returns
     -------
@@ -59,9 +63,9 @@ def private_choice(
 
     Notes
     -----
-    If one record moves all costs by 0 to ``D`` in the same direction, the choice
-    is ``rate * D``-differentially private. If it moves them by up to ``D`` in
-    either direction, the privacy loss is twice as large. With ``bounded_range``,
+    The choice is ``rate * change``-differentially private. If one record moves all
+    costs by 0 to ``D`` in the same direction, the change is ``D``. If it moves them
+    by up to ``D`` in either direction, the change is ``2 * D``. With ``bounded_range``,
     this loss also bounds the range of the loss, and the zCDP parameter of the
     choice is one eighth of its square.
 
@@ -87,6 +91,16 @@ def private_choice(
         raise ValueError("costs must not be empty.")
     if not rate >= 0:
         raise ValueError(f"rate must not be negative; got {quoted(rate)}.")
+    return noise.cross(
+        costs,
+        lambda costs: _chosen(costs, rate, noise, bounded_range),
+        metric="range",
+        sensitivity=change,
+        rate=rate,
+    )
+
+
+def _chosen(costs: list[int], rate: float, noise: NoiseSource, bounded_range: bool) -> int:
     least = min(costs)
     if math.isinf(rate):
         return costs.index(least)

@@ -160,7 +160,8 @@ class PrivateEstimatorMixin(BaseEstimator):
 
     The estimator has the parameters ``epsilon``, ``accountant`` and
     ``random_state``. It takes all its noise from
-    :class:`~sklearn_dptda.privacy.NoiseSource`, and follows these steps:
+    :class:`~sklearn_dptda.privacy.NoiseSource`, to whose method ``cross`` it passes each
+    statistic, and follows these steps:
 
     1. Before it computes anything from the records, it enters
        ``with self._paid(guarantee) as seeds``. This spends the privacy loss of
@@ -196,8 +197,11 @@ class PrivateEstimatorMixin(BaseEstimator):
     ...             self.epsilon, 0.0, "add-remove", "one row", "discrete Laplace mechanism",
     ...             "number of rows", seeded=self.random_state is not None)
     ...         with self._paid(guarantee) as seeds:
-    ...             noise = NoiseSource(*seeds).discrete_laplace(1 / self.epsilon, 1)
-    ...             self.count_ = len(X) + int(noise[0])
+    ...             noise = NoiseSource(*seeds)
+    ...             self.count_ = noise.cross(
+    ...                 len(X),
+    ...                 lambda n: n + int(noise.discrete_laplace(1 / self.epsilon, 1)[0]),
+    ...                 metric="l1", sensitivity=1, rate=self.epsilon)
     ...         self.privacy_guarantee_ = guarantee
     ...         seeds.keep_fitted(self)
     ...         return self

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, MutableSequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from threading import get_ident
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -31,8 +31,12 @@ from opendp.typing import i64
 from sklearn.utils import check_random_state
 
 from sklearn_dptda._typing import FloatArray, RandomStateLike
+from sklearn_dptda.privacy._border import Crossing, Metric, crossed
+from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release_key import ReleaseKey
+
+T = TypeVar("T")
 
 # Number of draws in one task of a thread. For fewer draws, a thread does not pay off.
 _DRAWS_PER_TASK = 1 << 14
@@ -314,6 +318,91 @@ class NoiseSource:
             return SeededDraws(self._rng)
         return SecureDraws() if self.key is None else KeyedDraws(self)
 
+    def cross(
+        self,
+        statistic: Any,
+        draw: Callable[[Any], T],
+        *,
+        metric: Metric,
+        sensitivity: float,
+        rate: float,
+        gaussian: bool = False,
+    ) -> T:
+        """Return ``draw(statistic)``, the result of one draw of a mechanism.
+
+        All that a mechanism learns about the records passes through this method. The
+        privacy checks watch it: they compare the statistics of neighbouring data sets
+        with the declared sensitivity, and add up the privacy losses. Otherwise, the
+        method only calls ``draw``.
+
+        Parameters
+        ----------
+        statistic : object
+            The exact statistic: a list, an array or a tuple of arrays of numbers, or
+            any object if ``metric`` is a callable.
+        draw : callable
+            Function of the statistic that adds noise of this source. It must use no
+            other function of the records.
+        metric : {"l1", "l2", "linf", "range"} or callable
+            Metric in which one record moves the statistic. ``"range"`` is the largest
+            minus the smallest change of a list of costs. A callable takes the
+            statistics of two data sets and returns their distance.
+        sensitivity : float
+            Largest distance between the statistics of two neighbours.
+        rate : float
+            Privacy loss for a unit of the metric. For Laplace and Gaussian noise, it
+            is the inverse of the scale.
+        gaussian : bool, default=False
+            Whether the loss is the parameter mu of Gaussian noise, and not an epsilon.
+
+        Returns
+        -------
+        object
+            The private result of ``draw``.
+
+        Examples
+        --------
+        >>> from sklearn_dptda.privacy import NoiseSource
+        >>> noise, scale = NoiseSource(0), 2.0
+        >>> noisy = noise.cross(
+        ...     [1000], lambda n: n + noise.discrete_laplace(scale, 1), metric="l1",
+        ...     sensitivity=1, rate=1 / scale,
+        ... )
+        >>> noisy.shape
+        (1,)
+        """
+        return crossed(Crossing(statistic, metric, sensitivity, rate, gaussian), draw)
+
+    def noisy_count(self, exact: int, mass: int, epsilon: float) -> tuple[int, float]:
+        """Add Laplace noise to a count that one record changes by at most ``mass``.
+
+        Parameters
+        ----------
+        exact : int
+            The exact count.
+        mass : int
+            Largest change of the count by one record.
+        epsilon : float
+            Privacy loss of a change by one.
+
+        Returns
+        -------
+        count : int
+            The private count.
+        scale : float
+            Scale of its noise.
+        """
+        # Rounded up, so that rounding does not reduce the noise.
+        scale = ROUND_UP / epsilon
+        noisy = self.cross(
+            exact,
+            lambda n: n + int(self.discrete_laplace(scale, 1)[0]),
+            metric="l1",
+            sensitivity=mass,
+            rate=inverse(scale),
+        )
+        return noisy, scale
+
     def below(self, n: int) -> int:
         """Draw an integer uniformly from ``{0, ..., n - 1}``.
 
@@ -430,6 +519,11 @@ class NoiseSource:
         numpy.random.Generator
         """
         return np.random.default_rng(self._sequence.spawn(1)[0])
+
+
+def inverse(scale: float) -> float:
+    """Rate of noise of a scale: its inverse, infinite if there is no noise."""
+    return 1 / scale if scale > 0 else math.inf
 
 
 def public_generator(seed: int | ReleaseKey | None) -> np.random.Generator:

@@ -297,6 +297,8 @@ def function_neighbours(
 
     first_node = np.zeros(shape)
     first_node.flat[0] = 1.0
+    hill = np.zeros(shape)
+    hill[tuple(size // 2 for size in shape)] = upper
 
     def moved(values: FloatArray, change: float | FloatArray) -> FloatArray:
         return np.clip(values + sensitivity * change, 0.0, upper)
@@ -308,6 +310,7 @@ def function_neighbours(
         ("waves shrink", waves, -signs),
         ("the only well fills", well, np.where(well == 0, 1.0, 0.0)),
         ("one of two wells fills", two, first_node),
+        ("the only hill sinks", hill, np.where(hill > 0, -1.0, 0.0)),
         ("everything at the upper bound sinks", np.full(shape, upper), -1.0),
         ("everything at zero rises", np.zeros(shape), 1.0),
     ]

@@ -407,7 +407,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def _budget(self, seed: Any, mass: int) -> FitBudget:
         """Budget for rows of weight one, such that the rows of one record spend the whole loss."""
         kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
-        return kind(self._loss()[0] / mass, self.adjacency, NoiseSource(seed))
+        return kind(self._loss()[0] / mass, self.adjacency, NoiseSource(seed), mass)
 
     # Bounds, public or missing, and the rows outside them.
 

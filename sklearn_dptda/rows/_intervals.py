@@ -28,7 +28,6 @@ from scipy.stats import norm
 from sklearn_dptda._typing import Adjacency, BoolArray, FloatArray, IntArray
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._choice import choose_member
-from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.rows._localisation import (
     Budget,
     counts_by_column,
@@ -391,8 +390,7 @@ def private_intervals(
         return rows.sum(Extremes.of).bounds()
     n = rows.n_rows
     if adjacency == "add-remove":
-        scale = ROUND_UP / (CUBE.number_share * epsilon)
-        n = max(n + int(noise.discrete_laplace(scale, 1)[0]), 1)
+        n = max(noise.noisy_count(n, rows.mass, CUBE.number_share * epsilon)[0], 1)
         epsilon *= 1 - CUBE.number_share
     parts = [[j] for j in range(rows.n_features)]
     each = epsilon / len(parts)
@@ -427,12 +425,14 @@ def private_cubes(
     for columns in parts:
         part, left = rows.selected(columns), epsilon
         if start is None:
-            half = nested_cube(part, CUBE.nested_share * epsilon / nested_directions, n, noise)
+            share = CUBE.nested_share * epsilon
+            half = nested_cube(part, share / nested_directions, n, noise, nested_directions)
             corner, width = np.full(len(columns), -half), 2 * half
             left *= 1 - CUBE.nested_share
         else:
             corner, width = start[0][columns], float((start[1] - start[0])[columns].max())
-        low[columns], side = shifted_cube(part, corner, width, left / directions, n, noise)
+        rate = left / directions
+        low[columns], side = shifted_cube(part, corner, width, rate, n, noise, directions)
         high[columns] = low[columns] + side
     return low, high
 
@@ -442,17 +442,23 @@ def _price(rate: float, n: int, n_levels: int, n_axes: int) -> int:
     return min(math.ceil(CUBE.nats * n_axes / rate), max(n // (3 * n_levels), 1))
 
 
-def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource) -> float:
+def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource, directions: int = 1) -> float:
     """Half width of a cube around the origin, a power of two.
 
     If one point is replaced, all costs of nested cubes change in the same direction. The draw is
-    therefore ``rate``-differentially private for this change as well. If a person is replaced, the
-    loss is twice the rate.
+    therefore ``rate``-differentially private for this change as well. If a person is replaced,
+    costs change in both directions, and the loss is twice the rate.
     """
     inside = rows.sum(_least_cubes)
     each = _price(rate, n, len(_EXPONENTS), 1)
     costs = [each * i - count for i, count in enumerate(np.cumsum(inside).tolist())]
-    index, _ = choose_member(costs, [1] * len(costs), rate, noise)
+    index = noise.cross(
+        costs,
+        lambda costs: choose_member(costs, [1] * len(costs), rate, noise)[0],
+        metric="range",
+        sensitivity=directions * rows.mass,
+        rate=rate,
+    )
     return 2.0 ** int(_EXPONENTS[index])
 
 
@@ -546,9 +552,18 @@ class _Level:
 
 
 def shifted_cube(
-    rows: Rows, low: FloatArray, width: float, rate: float, n: int, noise: NoiseSource
+    rows: Rows,
+    low: FloatArray,
+    width: float,
+    rate: float,
+    n: int,
+    noise: NoiseSource,
+    directions: int = 1,
 ) -> tuple[FloatArray, float]:
-    """Lower corner and side of a cube within a start cube."""
+    """Lower corner and side of a cube within a start cube.
+
+    The costs of a record change in one or in both ``directions``.
+    """
     d = len(low)
     n_shifts = max(i for i in (1, 2, 4) if i**d <= CUBE.most_shifts)
     levels = [_Level(low, width, level, n_shifts) for level in range(CUBE.n_levels)]
@@ -558,21 +573,54 @@ def shifted_cube(
     while levels[-1].nats > _MOST_NATS:
         levels.pop()
     each, few = _price(rate, n, len(levels), d), int(CUBE.few * n)
-    found = _cubes_of_many(levels, rows.sum(partial(_in_cells, levels=levels[-2:])), few)
+    level, corner = noise.cross(
+        _cubes_of_many(levels, rows.sum(partial(_in_cells, levels=levels[-2:])), few),
+        partial(_drawn_cube, levels=levels, each=each, few=few, rate=rate, noise=noise),
+        metric=partial(_range_of_changes, few=few),
+        sensitivity=directions * rows.mass,
+        rate=rate,
+    )
+    return level.low + corner * level.step, level.side
+
+
+def _drawn_cube(
+    found: list[tuple[IntArray, IntArray]],
+    levels: list[_Level],
+    each: int,
+    few: int,
+    rate: float,
+    noise: NoiseSource,
+) -> tuple[_Level, IntArray]:
+    """Draw a level and a corner, given the cubes of many points of each level and their counts."""
     groups = []
     for level, (_, counts) in zip(levels, found, strict=True):
         values, sizes = np.unique(counts, return_counts=True)
-        others = level.n_corners**d - len(counts)
+        others = level.n_corners ** len(level.low) - len(counts)
         groups += [(level, *group) for group in zip(values.tolist(), sizes.tolist(), strict=True)]
         groups.append((level, few, others))
     costs = [each * (len(levels) - 1 - level.level) - count for level, count, _ in groups]
     group, member = choose_member(costs, [size for _, _, size in groups], rate, noise)
     level, count, _ = groups[group]
     corners, counts = found[level.level]
-    corner = (
-        corners[counts == count][member] if count > few else _other_corner(level, corners, noise)
-    )
-    return level.low + corner * level.step, level.side
+    if count > few:
+        return level, corners[counts == count][member]
+    return level, _other_corner(level, corners, noise)
+
+
+def _range_of_changes(
+    one: list[tuple[IntArray, IntArray]], other: list[tuple[IntArray, IntArray]], few: int
+) -> float:
+    """Largest minus smallest change of the count of a cube; other cubes count as ``few``."""
+    # Every level has cubes of few points, which do not change, unless all of them are found.
+    changes = [0]
+    for first, second in zip(one, other, strict=True):
+        counted = [
+            dict(zip(map(tuple, corners.tolist()), counts.tolist(), strict=True))
+            for corners, counts in (first, second)
+        ]
+        for corner in counted[0].keys() | counted[1].keys():
+            changes.append(counted[0].get(corner, few) - counted[1].get(corner, few))
+    return float(max(changes) - min(changes))
 
 
 def _in_cells(part: FloatArray, levels: list[_Level]) -> tuple[CellCounts, ...]:

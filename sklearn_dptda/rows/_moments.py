@@ -16,8 +16,14 @@ import numpy as np
 from scipy.sparse import csc_array
 
 from sklearn_dptda._typing import Adjacency, BoolArray, CovarianceType, FloatArray, IntArray
-from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity, private_choice
+from sklearn_dptda.privacy import (
+    FixedPoint,
+    NoiseSource,
+    Sensitivity,
+    private_choice,
+)
 from sklearn_dptda.privacy._fixed_point import ROUND_DOWN, ROUND_UP
+from sklearn_dptda.privacy._noise import inverse
 from sklearn_dptda.rows._assignments import (
     Assignment,
     Norm,
@@ -303,12 +309,13 @@ class FitBudget(ABC):
     ``total`` is the parameter mu of Gaussian noise, or the epsilon of Laplace noise; ``inf`` means
     no noise. The class does not check that the shares add up to at most 1. The proof of the
     estimator that takes them must show it. After ``rest(spent)``, shares refer to the remaining
-    budget.
+    budget. ``total`` is the loss of a row of weight one; ``mass`` is the weight of one record.
     """
 
     total: float
     adjacency: Adjacency
     noise: NoiseSource
+    mass: int = 1
 
     @property
     @abstractmethod
@@ -369,10 +376,10 @@ class FitBudget(ABC):
         # Tied second moments are sums over all the cells that a record touches.
         touched_high = touched**2 if kind == "tied" else touched
         moves = touched * low.shape[1] + touched_high * high.shape[1]
-        grown = lattice.sum_sensitivity(declared, moves).value * lattice.step / declared.value
+        in_steps = lattice.sum_sensitivity(declared, moves).value
+        grown = in_steps * lattice.step / declared.value
         noise = scale * grown / lattice.step
-        low = lattice.decode(low + self.draw(noise, low.shape))
-        high = lattice.decode(high + self.draw(noise, high.shape))
+        low, high = map(lattice.decode, self.add_noise((low, high), in_steps, noise))
         w0, w1, w2 = weights.roots
         deviation = self.deviation(scale)
         frobenius, trace = second_moments.noise(deviation / w2) if kind is not None else (0.0, 0.0)
@@ -394,21 +401,45 @@ class FitBudget(ABC):
         deviation = self.deviation(scale)
         # The steps are at most 1, so counts are whole multiples of them and rounding has no effect.
         lattice = FixedPoint(min(FixedPoint.for_scale(max(scale, FINEST_SCALE)).exponent, 0))
-        steps = lattice.encode(counts)
-        return lattice.decode(steps + self.draw(scale / lattice.step, counts.shape)), deviation
+        in_steps = self.sensitivity_of_counts(touched).value / lattice.step
+        (noisy,) = self.add_noise((lattice.encode(counts),), in_steps, scale / lattice.step)
+        return lattice.decode(noisy), deviation
+
+    def sensitivity_of_counts(self, touched: int) -> Sensitivity:
+        """Sensitivity of counts if one row is in ``touched`` cells."""
+        moves = touched if self.adjacency == "add-remove" else 2 * touched
+        value = float(moves) if self.norm == "l1" else math.sqrt(moves)
+        return Sensitivity(value, self.norm, self.adjacency)
 
     def scale_of_counts(self, touched: int, share: float) -> float:
         """Scale of the noise of counts if one row is in ``touched`` cells."""
-        moves = touched if self.adjacency == "add-remove" else 2 * touched
-        value = float(moves) if self.norm == "l1" else math.sqrt(moves)
-        return self.scale(Sensitivity(value, self.norm, self.adjacency), share)
+        return self.scale(self.sensitivity_of_counts(touched), share)
+
+    def add_noise(
+        self, exact: tuple[IntArray, ...], sensitivity: float, scale: float
+    ) -> tuple[IntArray, ...]:
+        """Add noise to integers that a row of weight one moves by ``sensitivity`` together."""
+        return self.noise.cross(
+            exact,
+            lambda parts: tuple(part + self.draw(scale, part.shape) for part in parts),
+            metric=self.norm,
+            sensitivity=sensitivity * self.mass,
+            rate=inverse(scale),
+            gaussian=self.norm == "l2",
+        )
 
     def choose(self, costs: Sequence[int], largest: int, share: float) -> int:
         """Choose an index of small cost; each cost is a sum over records of costs in 0..largest."""
         # An additional record changes all costs in the same direction, a replaced one in both.
         span = largest if self.adjacency == "add-remove" else 2 * largest
         rate = self.choice_epsilon(share) / span
-        return private_choice(costs, rate, self.noise, bounded_range=self.norm == "l2")
+        return private_choice(
+            costs,
+            rate,
+            self.noise,
+            bounded_range=self.norm == "l2",
+            change=span * self.mass,
+        )
 
 
 class GaussianBudget(FitBudget):
@@ -507,10 +538,13 @@ def by_cell(cells: IntArray, n_cells: int) -> csc_array:
     return csc_array((np.ones(n, np.int64), cells, np.arange(n + 1)), (n_cells, n))
 
 
+# The weights of a release of outer products alone.
+_OUTER_PRODUCT = MomentWeights(0.0, 0.0, 1.0)
+
+
 def entry_noise(budget: FitBudget, share: float) -> tuple[float, float]:
     """Scales of the noise of entries off and on the diagonal, for residuals of norm one."""
-    declared = MomentWeights(0.0, 0.0, 1.0).sensitivity(budget.adjacency, budget.norm)
-    scale = budget.scale(declared, share)
+    scale = budget.scale(_OUTER_PRODUCT.sensitivity(budget.adjacency, budget.norm), share)
     # In L2, a product off the diagonal counts twice, because it is two entries of the matrix.
     return (math.sqrt(0.5) if budget.norm == "l2" else 1.0) * scale, scale
 
@@ -525,6 +559,7 @@ def release_outer_products(
     Proof: doc/theory/private_components.md, "The sum of outer products".
     """
     d, (off, on) = rows.n_features, entry_noise(budget, share)
+    declared = _OUTER_PRODUCT.sensitivity(budget.adjacency, budget.norm)
     most, largest = _BITS, _LARGEST_SCALE
     if rows.n_people is not None:
         most, largest = _BITS_FOR_PEOPLE, _LARGEST_SCALE_FOR_PEOPLE
@@ -532,11 +567,31 @@ def release_outer_products(
     bits = most - math.ceil(math.log2(large) / 2)
     total = rows.sum(partial(_outer_products, residuals=residuals, bits=bits), width=d)
     upper = np.triu_indices(d, 1)
+    scales = [math.ldexp(scale, 2 * bits) for scale in (off, on)]
+    above, diagonal = budget.noise.cross(
+        (total[upper], np.diag(total)),
+        lambda parts: [
+            part + budget.draw(scale, len(part)) for part, scale in zip(parts, scales, strict=True)
+        ],
+        # In units of the noise, in which the matrix moves by as much as the share costs.
+        metric=partial(_apart, scales=scales, order=1 if budget.norm == "l1" else 2),
+        sensitivity=declared.value * budget.mass / on if on > 0 else np.inf,
+        rate=1.0,
+        gaussian=budget.norm == "l2",
+    )
     noisy = np.zeros((d, d), dtype=np.int64)
-    noisy[upper] = total[upper] + budget.draw(math.ldexp(off, 2 * bits), len(upper[0]))
+    noisy[upper] = above
     noisy += noisy.T
-    noisy[np.diag_indices(d)] = np.diag(total) + budget.draw(math.ldexp(on, 2 * bits), d)
+    noisy[np.diag_indices(d)] = diagonal
     return np.ldexp(noisy.astype(float), -2 * bits)
+
+
+def _apart(
+    one: Sequence[IntArray], other: Sequence[IntArray], scales: Sequence[float], order: int
+) -> float:
+    """Distance of integers in units of their noise."""
+    parts = [(a - b) / scale for a, b, scale in zip(one, other, scales, strict=True)]
+    return float(np.linalg.norm(np.concatenate(parts), order))
 
 
 def _outer_products(batch: FloatArray, residuals: Any, bits: int) -> IntArray:

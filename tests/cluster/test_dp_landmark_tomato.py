@@ -130,9 +130,9 @@ def neighbours(adjacency, n=400):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_exact_losses_are_at_most_what_is_promised(adjacency, monkeypatch):
+def test_exact_losses_are_at_most_what_is_promised(adjacency):
     private = DPLandmarkToMATo(2, 1.0, adjacency=adjacency, random_state=0, **SMALL)
-    lost = losses(private, *neighbours(adjacency), monkeypatch)
+    lost = losses(private, *neighbours(adjacency))
     assert lost.keys() <= {"gaussian", "choice"}
     assert 0 < lost["gaussian"] ** 0.5 <= gaussian_mu(1.0, 1e-6) * (1 + 1e-9)
 
@@ -144,12 +144,12 @@ def test_a_row_that_is_counted_twice_is_caught(monkeypatch):
 
     monkeypatch.setattr(_dp_landmark_tomato, "pair_counts", twice)
     private = DPLandmarkToMATo(2, 1.0, random_state=0, **SMALL)
-    lost = losses(private, *neighbours("add-remove"), monkeypatch)
+    lost = losses(private, *neighbours("add-remove"))
     assert lost["gaussian"] ** 0.5 > gaussian_mu(1.0, 1e-6)
 
 
 @pytest.mark.slow
-def test_exact_losses_of_people(monkeypatch):
+def test_exact_losses_of_people():
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(600, 3)), columns=list("abc"))
     table["who"] = rng.integers(60, size=600)
@@ -158,7 +158,7 @@ def test_exact_losses_of_people(monkeypatch):
     private = DPLandmarkToMATo(
         2, 3.0, adjacency="replace-one", groups="who", random_state=0, **SMALL
     )
-    lost = losses(private, table, other, monkeypatch)
+    lost = losses(private, table, other)
     assert 0 < lost["gaussian"] ** 0.5 <= gaussian_mu(3.0, 1e-6) * (1 + 1e-9)
 
 

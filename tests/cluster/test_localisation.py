@@ -15,8 +15,8 @@ from sklearn_dptda.rows._localisation import localise, of_columns, of_distances
 from tests._reach import GaussianBudget, LaplaceBudget, Rows
 
 BUDGETS = {
-    "l1": LaplaceBudget(5.0, "add-remove", None),
-    "l2": GaussianBudget(1.0, "add-remove", None),
+    "l1": LaplaceBudget(5.0, "add-remove", NoiseSource(0)),
+    "l2": GaussianBudget(1.0, "add-remove", NoiseSource(0)),
 }
 
 

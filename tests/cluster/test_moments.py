@@ -72,7 +72,7 @@ def budget(norm="l2", total=EXACT, adjacency="add-remove"):
 def contribution(u, parts, weights, kind="full", norm="l2"):
     """Moments of one record with parts in cells, through the code that is released."""
     u = np.atleast_2d(u)
-    exact = {"l1": ExactL1, "l2": Exact}[norm](EXACT, "add-remove", None)
+    exact = {"l1": ExactL1, "l2": Exact}[norm](EXACT, "add-remove", NoiseSource(0))
     moments = exact.release(
         Rows.of_array(u),
         soft_assignment(
@@ -249,7 +249,7 @@ def test_noise_of_counts_covers_all_that_one_row_moves(adjacency, norm):
         assert loss == pytest.approx({"l1": 0.25, "l2": 0.5}[norm] * 0.5)
     # Counts are not rounded, however large the noise is.
     counts = np.array([0, 1, 2, 12_345_677])
-    found, _ = Coarse(1.0, adjacency, None).noisy_counts(counts, 1, 1.0)
+    found, _ = Coarse(1.0, adjacency, NoiseSource(0)).noisy_counts(counts, 1, 1.0)
     assert np.array_equal(found, counts)
 
 
@@ -268,7 +268,8 @@ class Coarse(GaussianBudget):
 def test_a_choice_and_the_rest_spend_the_whole(adjacency, norm, monkeypatch):
     asked = []
 
-    def choice(costs, rate, noise, *, bounded_range):
+    def choice(costs, rate, noise, *, bounded_range, change):
+        assert change == ways * largest
         asked.append((rate, bounded_range))
         return 0
 
@@ -324,7 +325,7 @@ def test_rounding_to_the_lattice_is_in_the_noise(norm, kind, soft, adjacency):
             return super().draw(scale, size)
 
     Recorded.norm = norm
-    source = Recorded(1.0, adjacency, None)
+    source = Recorded(1.0, adjacency, NoiseSource(0))
     rows = Rows.of_array(np.zeros((1, d)))
     source.release(
         rows,

@@ -26,8 +26,8 @@ from sklearn_dptda.rows._intervals import _of_distances, _of_sizes, box_within, 
 from tests._reach import FitBudget, GaussianBudget, LaplaceBudget, Rows
 
 BUDGETS = {
-    "l1": LaplaceBudget(5.0, "add-remove", None),
-    "l2": GaussianBudget(1.0, "add-remove", None),
+    "l1": LaplaceBudget(5.0, "add-remove", NoiseSource(0)),
+    "l2": GaussianBudget(1.0, "add-remove", NoiseSource(0)),
 }
 KINDS = [DPMoG, DPMoGMorse, DPLloyd, DPTree, DPCube, DPToMATo]
 

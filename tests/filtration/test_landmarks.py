@@ -51,13 +51,13 @@ class Fitted(DTMFiltration):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["far", "near"])
-def test_exact_losses_of_landmarks_and_of_the_function_on_them(kind, monkeypatch):
+def test_exact_losses_of_landmarks_and_of_the_function_on_them(kind):
     epsilon, delta = 2.0, 1e-6
     private = PrivateLandmarks(12, epsilon, delta, bounds=(-1.5, 1.5), random_state=0)
     neighbour = X.copy()
     neighbour[0] = 1.5 if kind == "far" else X[0] + 0.1
     Fitted.kept = []
-    lost = losses(Fitted(landmarks=private), X, neighbour, monkeypatch)
+    lost = losses(Fitted(landmarks=private), X, neighbour)
     one, other = Fitted.kept
     # The released values are the same, so the landmarks are. Values that are not released change by
     # no more than the next release pays for.

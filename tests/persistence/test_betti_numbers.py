@@ -134,9 +134,9 @@ def test_releases_are_of_the_enumerated_law(case):
 @pytest.mark.slow
 def test_choices_of_the_systems_entropy_take_the_best():
     scores = [np.array([-9, 40, -40]), np.array([30, -30])]
-    assert {tuple(choose_jointly(scores, 2.0, None)) for _ in range(50)} == {(1, 0)}
+    assert {tuple(choose_jointly(scores, 1, 2.0, None)) for _ in range(50)} == {(1, 0)}
     # At a rate of almost zero, any count may be drawn.
-    assert len({tuple(choose_jointly(scores, 1e-9, None)) for _ in range(200)}) == 6
+    assert len({tuple(choose_jointly(scores, 1, 1e-9, None)) for _ in range(200)}) == 6
 
 
 # Correctness of the statements.

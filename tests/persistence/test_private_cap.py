@@ -11,13 +11,14 @@ from scipy.stats import chisquare
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.persistence import bottleneck_distance, bottleneck_error_bound, noise_floor
-from sklearn_dptda.persistence._private_cap import CapsBall, ChoiceOfCap, Member, gates_of_caps
+from sklearn_dptda.persistence._private_cap import CapsBall, ChoiceOfCap, Member
 from sklearn_dptda.privacy import NoiseSource
 from tests._reach import (
     BirthBall,
     DiagramBall,
     ExactSampler,
     decay_table,
+    gates_of_caps,
     make_base_measure,
     mechanism_of,
 )

@@ -118,7 +118,7 @@ def test_noise_is_of_the_law(seed):
         # All at once, because opening the system's noise 20,000 times takes minutes.
         draws = truth.ravel() + lattice_noise(NoiseSource(), rate, (n, 2), "linf")
     else:
-        draws = np.array([noisy_profile(truth, rate, NoiseSource(s)).ravel() for s in range(n)])
+        draws = np.array([noisy_profile(truth, 1, rate, NoiseSource(s)).ravel() for s in range(n)])
     for factor in (1.0, 0.8, 1.25):
         points, weights = law((5, 2), factor * rate, 40)
         expected = n * weights / weights.sum()

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from sklearn_dptda.preprocessing import PrivateBounds, _private_bounds
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.rows import _intervals
+from tests._exact_losses import draws_of
 from tests._reach import CellCounts, Rows, choose_member
 
 
@@ -132,7 +134,7 @@ def groups_of_cubes(monkeypatch, X, half, rate):
     monkeypatch.setattr(_intervals, "choose_member", law)
     with pytest.raises(StopIteration):
         low = np.full(X.shape[1], -half)
-        _intervals.shifted_cube(Rows.of_array(X), low, 2 * half, rate, len(X), None)
+        _intervals.shifted_cube(Rows.of_array(X), low, 2 * half, rate, len(X), NoiseSource(0))
     return drawn[0]
 
 
@@ -192,7 +194,7 @@ def test_loss_of_nested_cubes_between_neighbours(monkeypatch):
             laws = [
                 log_law(
                     monkeypatch,
-                    lambda X, r, n: _intervals.nested_cube(Rows.of_array(X), r, n, None),
+                    lambda X, r, n: _intervals.nested_cube(Rows.of_array(X), r, n, NoiseSource(0)),
                     np.array(X),
                     rate,
                     3,
@@ -278,60 +280,19 @@ def test_a_start_that_misses_all_points_says_so():
     assert private.clipped_share_ > 0.99
 
 
-class Spending(NoiseSource):
-    """Keeps what each draw spends, as epsilon and as rho, and the scales of noise."""
-
-    def __init__(self, seed):
-        super().__init__(seed)
-        Spending.epsilons, Spending.rhos, Spending.scales = [], [], []
-
-    @classmethod
-    def choice(cls, loss):
-        cls.epsilons.append(loss)
-        cls.rhos.append(loss**2 / 8)
-
-    def discrete_laplace(self, scale, size):
-        self.scales.append(scale)
-        self.epsilons.append(1 / scale)
-        self.rhos.append(scale**-2 / 2)
-        return super().discrete_laplace(scale, size)
-
-
-@pytest.fixture
-def watch(monkeypatch):
-    """Watch the draws of cubes and counts: an adjacency is given, and watching starts."""
-    honest = {name: getattr(_intervals, name) for name in ("nested_cube", "shifted_cube")}
-
-    def start(adjacency):
-        ways = 1 if adjacency == "add-remove" else 2
-
-        def nested(rows, rate, n, noise):
-            Spending.choice(rate)
-            return honest["nested_cube"](rows, rate, n, noise)
-
-        def shifted(rows, low, width, rate, n, noise):
-            Spending.choice(ways * rate)
-            return honest["shifted_cube"](rows, low, width, rate, n, noise)
-
-        monkeypatch.setattr(_intervals, "nested_cube", nested)
-        monkeypatch.setattr(_intervals, "shifted_cube", shifted)
-        monkeypatch.setattr(_private_bounds, "NoiseSource", Spending)
-        return Spending
-
-    return start
-
-
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("start", [None, (-9, 9)])
 @pytest.mark.parametrize("shape", ["cube", "box"])
-def test_parts_spend_the_budget(shape, start, adjacency, watch):
-    spent, X = watch(adjacency), make_two_circles(200, random_state=0)
+def test_parts_spend_the_budget(shape, start, adjacency):
+    X = make_two_circles(200, random_state=0)
     private = PrivateBounds(0.7, shape=shape, start=start, adjacency=adjacency, random_state=0)
     planned = planned_loss(private, X).releases[0].guarantee
-    promised = private.fit(X).privacy_guarantee_
-    assert sum(spent.epsilons) == pytest.approx(0.7) and min(spent.epsilons) > 0
-    assert sum(spent.epsilons) <= 0.7 * (1 + 1e-15)
-    assert promised.rho == planned.rho == pytest.approx(sum(spent.rhos))
+    draws = draws_of(partial(private.fit, X))
+    promised, epsilons = private.privacy_guarantee_, [draw.loss for draw in draws]
+    assert sum(epsilons) == pytest.approx(0.7) and min(epsilons) > 0
+    assert sum(epsilons) <= 0.7 * (1 + 1e-15)
+    rhos = [draw.loss**2 / (2 if draw.metric == "l1" else 8) for draw in draws]
+    assert promised.rho == planned.rho == pytest.approx(sum(rhos))
     assert promised.rho <= 0.7**2 / 2
     # If the number of columns is not known in advance, a cube is still one draw.
     behind = planned_loss(make_pipeline(FunctionTransformer(), private), X).releases[0].guarantee
@@ -349,26 +310,28 @@ def test_a_column_of_groups_is_in_no_draw():
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-def test_intervals_spend_their_epsilon(adjacency, watch):
-    spent, X = watch(adjacency), make_two_circles(200, random_state=0)
-    _intervals.private_intervals(Rows.of_array(X), 0.7, adjacency, spent(0))
-    assert sum(spent.epsilons) == pytest.approx(0.7) and min(spent.epsilons) > 0
-    assert len(spent.epsilons) == 2 * 2 + (adjacency == "add-remove")
-    for scale in spent.scales:
+def test_intervals_spend_their_epsilon(adjacency):
+    rows = Rows.of_array(make_two_circles(200, random_state=0))
+    draws = draws_of(lambda: _intervals.private_intervals(rows, 0.7, adjacency, NoiseSource(0)))
+    epsilons = [draw.loss for draw in draws]
+    assert sum(epsilons) == pytest.approx(0.7) and min(epsilons) > 0
+    assert len(epsilons) == 2 * 2 + (adjacency == "add-remove")
+    for draw in draws:
         share = Fraction(_intervals.CUBE.number_share) * Fraction(0.7)
-        assert 1 <= Fraction(scale) * share < 1 + 2.0**-48
+        assert draw.metric != "l1" or 1 >= Fraction(draw.rate) / share > 1 - 2.0**-48
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-def test_counts_spend_no_last_digit_more(adjacency, watch):
-    spent, X = watch(adjacency), np.random.default_rng(0).uniform(size=(50, 1))
+def test_counts_spend_no_last_digit_more(adjacency):
+    X = np.random.default_rng(0).uniform(size=(50, 1))
     shares = [_private_bounds._SIZE_SHARE] * (adjacency == "add-remove")
     shares.append(_private_bounds._CLIPPED_SHARE)
     for epsilon in np.random.default_rng(1).uniform(0.5, 5, 30):
-        PrivateBounds(epsilon, start=(-9, 9), adjacency=adjacency, random_state=0).fit(X)
-        for scale, share in zip(spent.scales, shares, strict=True):
-            assert 1 <= Fraction(scale) * Fraction(share) * Fraction(epsilon) < 1 + 2.0**-48
+        private = PrivateBounds(epsilon, start=(-9, 9), adjacency=adjacency, random_state=0)
+        rates = [draw.rate for draw in draws_of(partial(private.fit, X)) if draw.metric == "l1"]
+        for rate, share in zip(rates, shares, strict=True):
+            assert 1 - 2.0**-48 < Fraction(rate) / Fraction(share) / Fraction(epsilon) <= 1
 
 
 @pytest.mark.slow
@@ -380,7 +343,7 @@ def test_audit(factor, monkeypatch):
     monkeypatch.setattr(
         _intervals,
         "shifted_cube",
-        lambda rows, low, width, rate, n, noise: honest(rows, low, width, factor * rate, n, noise),
+        lambda rows, low, width, rate, *rest: honest(rows, low, width, factor * rate, *rest),
     )
     private = PrivateBounds(1.0, start=(0, 64), shape="box")
     first, second = np.array([[1.0], [1.0]]), np.array([[1.0], [60.0]])

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from sklearn_dptda import CubicalPersistence, PrivatePersistence
-from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy import FixedPoint, NoiseSource
 from tests.privacy._private_mean import ExactMean, PrivateMean
 
 BROKEN = {}
@@ -395,6 +395,45 @@ class ComputesFirst(PrivateMean):
         super().fit(X)
         del self._total
         return self
+
+
+# What enters the draws, and what they cost.
+
+
+@breaks("statistics_move_within_the_sensitivity")
+class Doubled(PrivateMean):
+    def _statistic(self, X, lattice):
+        return 2 * super()._statistic(X, lattice)
+
+
+@breaks("statistics_move_within_the_sensitivity")
+class SeesNothing(PrivateMean):
+    def _statistic(self, X, lattice):
+        return 0 * super()._statistic(X, lattice)
+
+
+@breaks("statistics_move_within_the_sensitivity")
+class Unwatched(PrivateMean):
+    def _sum(self, X, widths, noise):
+        return super()._sum(X, widths, noise) + noise.discrete_laplace(20, 2)
+
+
+@breaks("statistics_move_within_the_sensitivity")
+class StatesAnotherScale(PrivateMean):
+    def _sum(self, X, widths, noise):
+        return noise.cross(
+            super()._statistic(X, FixedPoint(-40)),
+            lambda exact: exact + noise.discrete_laplace(2.0**40 / self.epsilon, len(exact)),
+            metric="l1",
+            sensitivity=2.0**42,
+            rate=self.epsilon / 2.0**42,
+        )
+
+
+@breaks("draws_cost_at_most_the_promise")
+class PaysForOne(PrivateMean):
+    def _sum(self, X, widths, noise):
+        return (super()._sum(X, widths, noise) + super()._sum(X, widths, noise)) / 2
 
 
 # Estimators that release in transform.

@@ -79,7 +79,17 @@ class PrivateMean(PrivateEstimatorMixin, BaseEstimator):
         lattice = FixedPoint.for_scale(laplace_scale(sensitivity, self.epsilon))
         in_steps = lattice.sum_sensitivity(sensitivity, len(widths))
         scale = laplace_scale(in_steps, self.epsilon)
-        return lattice.decode(lattice.sum(X) + noise.discrete_laplace(scale, len(widths)))
+        noisy = noise.cross(
+            self._statistic(X, lattice),
+            lambda exact: exact + noise.discrete_laplace(scale, len(exact)),
+            metric="l1",
+            sensitivity=in_steps.value,
+            rate=1 / scale,
+        )
+        return lattice.decode(noisy)
+
+    def _statistic(self, X, lattice):
+        return lattice.sum(X)
 
     def _guarantee(self):
         return PrivacyGuarantee(

@@ -59,8 +59,14 @@ class PrivateHistogram(PrivateEstimatorMixin, BaseEstimator):
         self._spend(self.privacy_guarantee_)
         (seed,) = spawn_seeds(self.random_state, 1)
         counts, _ = np.histogramdd(np.clip(X, low, high), list(self.edges_.T))
-        noise = NoiseSource(seed).discrete_laplace(1 / self.epsilon, counts.shape)
-        self.counts_ = counts.astype(np.int64) + noise
+        noise = NoiseSource(seed)
+        self.counts_ = noise.cross(
+            counts.astype(np.int64),
+            lambda exact: exact + noise.discrete_laplace(1 / self.epsilon, exact.shape),
+            metric="l1",
+            sensitivity=1,
+            rate=self.epsilon,
+        )
         return self
 
     def __sklearn_tags__(self):
@@ -107,7 +113,13 @@ class FlipEdges(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
         (seed,) = spawn_seeds(self.random_state, 1)
         rows, columns = np.triu_indices(len(X), 1)
         noise = NoiseSource(seed)
-        flipped = randomized_response(noise, X[rows, columns], 2, self.epsilon)
+        flipped = noise.cross(
+            X[rows, columns],
+            lambda edges: randomized_response(noise, edges, 2, self.epsilon),
+            metric="l1",
+            sensitivity=1,
+            rate=self.epsilon,
+        )
         graph = np.zeros(X.shape, dtype=np.int8)
         graph[rows, columns] = graph[columns, rows] = flipped
         return csr_array(graph)

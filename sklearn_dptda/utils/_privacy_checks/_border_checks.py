@@ -1,0 +1,177 @@
+"""Checks of what enters the draws of a release, and of what these draws cost.
+
+Draws are replayed: a release is made from one data set, and computed again from a neighbour with
+the same results of all draws. What enters the later draws is then comparable, too.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from sklearn.base import clone
+
+from sklearn_dptda.privacy import NoiseSource, PrivacyGuarantee
+from sklearn_dptda.privacy._border import Crossing, watched_border
+from sklearn_dptda.privacy._release import release
+from sklearn_dptda.utils._privacy_checks._data_checks import CheckData
+
+# Allowance for the rounding of statistics in floating point.
+_ROUNDING = 1e-9
+# Methods that draw.
+_DRAWS = ("below", "words", "discrete_laplace", "discrete_gaussian", "shuffle")
+
+
+@dataclass
+class Transcript:
+    """The draws of a release, and how far their statistics move when they are replayed."""
+
+    crossings: list[Crossing] = field(default_factory=list)
+    results: list[Any] = field(default_factory=list)
+    # Distances of the statistics, in units of the declared sensitivities.
+    moves: list[float] = field(default_factory=list)
+    replayed: bool = False
+    inside: bool = False
+
+    def __call__(self, crossing: Crossing, draw: Callable[[Any], Any]) -> Any:
+        """Make one draw, or return its earlier result."""
+        if not self.replayed:
+            self.crossings.append(_frozen(crossing))
+            self.inside = True
+            result = draw(crossing.statistic)
+            self.results.append(list(result) if isinstance(result, Iterator) else _copied(result))
+            self.inside = False
+        else:
+            place = len(self.moves)
+            assert place < len(self.crossings), "neighbours differ in the number of draws."
+            first = self.crossings[place]
+            assert (first.sensitivity, first.rate) == (crossing.sensitivity, crossing.rate), (
+                "the declared sensitivity or the rate of a draw depends on the records: "
+                f"{first.sensitivity}, {first.rate} and {crossing.sensitivity}, {crossing.rate}."
+            )
+            self.moves.append(first.moved(crossing.statistic))
+        result = self.results[len(self.moves) - 1 if self.replayed else -1]
+        # The caller of a draw may consume or change its result.
+        return iter(result) if isinstance(result, list) else _copied(result)
+
+    def replay(self, compute: Callable[[], Any]) -> list[float]:
+        """Compute again, with the same results of all draws; return how far statistics moved."""
+        self.replayed, self.moves = True, []
+        with watched_border(self):
+            compute()
+        assert len(self.moves) == len(self.crossings), "neighbours differ in the number of draws."
+        return self.moves
+
+    def losses(self) -> tuple[float, float]:
+        """Privacy loss between the two data sets: an epsilon, and zCDP."""
+        return composed(
+            [(c.loss * m, c.gaussian) for c, m in zip(self.crossings, self.moves, strict=True)]
+        )
+
+    def declared(self) -> tuple[float, float]:
+        """The same loss if all statistics that moved had moved as far as declared."""
+        pairs = zip(self.crossings, self.moves, strict=True)
+        return composed([(c.loss, c.gaussian) for c, m in pairs if m > 0])
+
+
+def composed(losses: list[tuple[float, bool]]) -> tuple[float, float]:
+    """Sum of the losses of draws as an epsilon, infinite for Gaussian noise, and as zCDP.
+
+    The zCDP of a loss that is bounded together with its range is an eighth of its square.
+    """
+    epsilon = sum(np.inf if gaussian and loss else loss for loss, gaussian in losses)
+    return epsilon, sum(loss**2 / (2 if gaussian else 8) for loss, gaussian in losses)
+
+
+def recorded(compute: Callable[[], Any]) -> Transcript:
+    """Draws of a computation, each of which must be made at the border."""
+    transcript = Transcript()
+    with ExitStack() as stack:
+        for name in _DRAWS:
+            honest = getattr(NoiseSource, name)
+
+            def watched(self: Any, *args: Any, honest: Any = honest, **kwargs: Any) -> Any:
+                assert transcript.inside, (
+                    "noise is drawn for a statistic that is not known. Pass both to "
+                    "the method cross of the NoiseSource."
+                )
+                crossing = transcript.crossings[-1]
+                if honest.__name__.startswith("discrete") and not callable(crossing.metric):
+                    assert args[0] * crossing.rate >= 1 - _ROUNDING, (
+                        f"noise of scale {args[0]:g} is drawn, but the declared rate is "
+                        f"{crossing.rate:g}."
+                    )
+                return honest(self, *args, **kwargs)
+
+            stack.enter_context(mock.patch.object(NoiseSource, name, watched))
+        stack.enter_context(watched_border(transcript))
+        compute()
+    return transcript
+
+
+def replayed(
+    estimator: Any, first: Any, second: Any, compute: Callable[[Any, Any], Any] = release
+) -> tuple[Transcript, PrivacyGuarantee]:
+    """Draws of a release from one input, replayed for another, and the guarantee."""
+    estimator = clone(estimator)
+    if estimator.get_params()["random_state"] is None:
+        estimator.set_params(random_state=0)
+    transcript = recorded(lambda: compute(estimator, first))
+    guarantee = estimator.privacy_guarantee_
+    transcript.replay(lambda: compute(clone(estimator), second))
+    return transcript, guarantee
+
+
+def within_promise(losses: tuple[float, float], guarantee: PrivacyGuarantee) -> bool:
+    """Whether a composed loss is at most what a guarantee promises.
+
+    An epsilon without delta bounds the epsilon; with delta, the zCDP is compared.
+    """
+    epsilon, rho = losses
+    if guarantee.delta == 0:
+        return bool(epsilon <= guarantee.epsilon * (1 + _ROUNDING))
+    assert guarantee.rho is not None, "a guarantee with delta must state its zCDP."
+    return bool(rho <= guarantee.rho * (1 + _ROUNDING))
+
+
+def _frozen(crossing: Crossing) -> Crossing:
+    return Crossing(
+        _copied(crossing.statistic),
+        crossing.metric,
+        crossing.sensitivity,
+        crossing.rate,
+        crossing.gaussian,
+    )
+
+
+def _copied(value: Any) -> Any:
+    """Copy arrays, also in a tuple; callers may change them."""
+    if isinstance(value, tuple) and type(value) is tuple:
+        return tuple(map(_copied, value))
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def check_statistics_move_within_the_sensitivity(estimator: Any, data: CheckData) -> None:
+    """One record moves statistics, and none beyond its declared sensitivity."""
+    furthest = 0.0
+    for pair in data.neighbours:
+        transcript, _ = replayed(estimator, pair.first, pair.second)
+        for crossing, move in zip(transcript.crossings, transcript.moves, strict=True):
+            assert move <= 1 + _ROUNDING, (
+                f"{pair.name}: a statistic moves by {move:g} times its declared sensitivity of "
+                f"{crossing.sensitivity:g}."
+            )
+            furthest = max(furthest, move)
+    assert furthest > 0, "no pair of neighbours moves a statistic, so there is nothing to compare."
+
+
+def check_draws_cost_at_most_the_promise(estimator: Any, data: CheckData) -> None:
+    """All draws that one record can influence lose together what the guarantee promises."""
+    for pair in data.neighbours:
+        transcript, guarantee = replayed(estimator, pair.first, pair.second)
+        assert within_promise(transcript.declared(), guarantee), (
+            f"{pair.name}: the draws lose epsilon={transcript.declared()[0]:g} "
+            f"(zCDP {transcript.declared()[1]:g}), more than the guarantee states: {guarantee}"
+        )

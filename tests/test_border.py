@@ -1,0 +1,483 @@
+"""What enters the draws of every private estimator: no record moves it farther than declared.
+
+Estimators are found by discovery, and so are their options: a new parameter fails a test until it
+is tried here or is named among those that change no statistic. A release from one data set is
+replayed for its neighbours, so that what enters the later draws is comparable, too.
+"""
+
+import math
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from gudhi import SimplexTree
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from sklearn_dptda import (
+    DTMFiltration,
+    PersistenceProfile,
+    PrivateBettiNumbers,
+    PrivatePersistence,
+)
+from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.filtration import KernelDistanceFiltration, LandmarkComplex, LatticeHistogram
+from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism
+from sklearn_dptda.persistence import _cubical, _private_cap
+from sklearn_dptda.population import private_two_sample_test
+from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy._release import release
+from sklearn_dptda.rows import _assignments
+from sklearn_dptda.utils.discovery import all_estimators
+from sklearn_dptda.utils.estimator_checks import make_instance
+from tests._reach import (
+    StrOptions,
+    gates_of_caps,
+    make_check_data,
+    recorded,
+    replayed,
+    within_promise,
+)
+
+ROUNDING = 1 + 1e-9
+PRIVATE = dict(all_estimators(private=True))
+
+pytestmark = [
+    pytest.mark.usefixtures("few_public_draws"),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+
+# Options.
+
+# What is drawn is told by "epsilon"; the others change nothing that enters a draw.
+NO_STATISTIC = {
+    "accountant", "random_state", "n_jobs", "unit", "confidence", "epsilon",
+    # Post-processing of what was drawn.
+    "min_cluster_weight", "merge_threshold", "threshold of peaks",
+    # Tried below, with functions of clouds.
+    "sensitivity", "upper", "filtration", "clipped_share",
+}  # fmt: skip
+# Values beside the default of parameters that are neither words nor Boolean, and what a word needs
+# to have an effect.
+VALUES = {
+    "bounds": [None, ([0.0, -1.0], [2.0, 1.0]), (-1000.0, 1000.0)],
+    "bounds_share": [0.5],
+    "delta": [0.0],
+    "covariance_share": [0.5],
+    "n_clusters": [None, 3],
+    "n_components": [1],
+    "n_landmarks": [3],
+    "n_projections": [1],
+    "n_swaps": [1],
+    "n_iter": [1],
+    "n_bins": [None],
+    "kmeans_steps": [1],
+    "mixture_steps": [2],
+    "max_depth": [None],
+    "depth": [None],
+    "dimension": [1],
+    "alpha": [{"alpha": 20.0, "method": "metric", "adjacency": "replace-one"}],
+    "norm_bound": [0.5],
+    "marginal_share": [0.0, 0.5],
+    "start": [(0.0, 1.0)],
+    "classes": [[0, 1, 2]],
+    "candidates": [[0.3, 0.5]],
+    "rank": [2],
+    "homology_dimension": [1],
+    "homology_dimensions": [0, (1,), (0,)],
+    "max_points": [1],
+    "max_count": [2],
+    "mean_points": [{"mean_points": 1.0, "base_measure": "poisson"}],
+    "n_longest": [1],
+    "proposal_scale": [{"proposal_scale": 0.2, "mechanism": "mcmc"}],
+    "spike": [0.5],
+    "threshold": [0.3],
+    "groups": ["who"],
+    "rows_per_group": [{"rows_per_group": 2, "groups": "who", "adjacency": "add-remove"}],
+    "categories": [{"categories": {"kind": ["a", "b", "c"]}}],
+    "target": [{"categories": {"kind": ["a", "b", "c"]}, "target": "kind", "depth": None}],
+}
+WITH = {
+    "covariance_type": {"covariance_share": 0.5},
+    "metric": {"adjacency": "replace-one"},
+    "mcmc": {"n_iter": 2},
+    "paper": {"covariance_type": "full"},
+}
+# Their noise is always Gaussian.
+GAUSSIAN = {"DPMoG", "DPMoGMorse", "DPLandmarkToMATo", "PrivateLandmarks"}
+
+
+def words_of(kind, name):
+    """The values of a parameter that are words or Boolean, from its constraints."""
+    found = []
+    for constraint in kind._parameter_constraints.get(name, []):
+        if isinstance(constraint, StrOptions):
+            found += sorted(constraint.options)
+        if constraint == "boolean":
+            found += [False, True]
+    return found
+
+
+def _may_be_none(kind, name):
+    return None in kind._parameter_constraints[name]
+
+
+def options_of(kind):
+    """Instances of a class: the default one, and one for each option of each parameter."""
+    default = make_instance(kind).set_params(random_state=0)
+    yield "", default
+    for name, own in default.get_params(deep=False).items():
+        if name in NO_STATISTIC:
+            continue
+        for value in [*words_of(kind, name), *VALUES.get(name, [])]:
+            if value is own or value == own or (value is None and not _may_be_none(kind, name)):
+                continue
+            if name == "delta" and kind.__name__ in GAUSSIAN:
+                continue
+            changes = value if isinstance(value, dict) else {name: value}
+            with_it = WITH.get(name, {}) | WITH.get(value if isinstance(value, str) else "", {})
+            known = {k: v for k, v in with_it.items() if k in default.get_params(deep=False)}
+            yield f"{name}={value!r}", clone(default).set_params(**known | changes)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_every_parameter_is_tried(name):
+    kind = PRIVATE[name]
+    unknown = [
+        parameter
+        for parameter in kind().get_params(deep=False)
+        if parameter not in NO_STATISTIC | VALUES.keys() and not words_of(kind, parameter)
+    ]
+    assert unknown == [], "add values to VALUES, or name them in NO_STATISTIC with a reason"
+
+
+# Neighbours.
+
+EXTREMES = [1e308, -1e308, 5e-324, -0.0, 1.0, 0.0, 0.5]
+
+
+def tables(adjacency):
+    """Pairs of tables of two columns: rows at corners, at limits of floats, copies, and few."""
+    rng = np.random.default_rng(0)
+    spread, equal = rng.uniform(size=(40, 2)), np.full((12, 2), 0.5)
+    corners = np.repeat([[0.0, 0.0], [1.0, 1.0]], 10, axis=0)
+    for others in (spread, equal, corners, spread[:2]):
+        for row, other in [
+            ([1.0, 1.0], [0.0, 0.0]),
+            ([1.0, 0.0], [0.0, 1.0]),
+            ([1e308, -1e308], others[0]),
+            ([5e-324, -0.0], [0.75, 0.25]),
+        ]:
+            first = np.vstack([[row], others])
+            yield first, others if adjacency == "add-remove" else np.vstack([[other], others])
+
+
+def people(adjacency):
+    """Pairs of frames with ids: a person with one row, with many, with all but one, and with all.
+
+    With add-remove neighbours, a person leaves.
+    """
+    rng = np.random.default_rng(1)
+    for n_own, n_others in [(1, 20), (7, 20), (20, 4), (3, 3)]:
+        own, others = rng.choice([0.0, 1.0], (n_own, 2)), rng.uniform(size=(n_others, 2))
+        ids = np.r_[np.zeros(n_own, int), 1 + np.arange(n_others) // 2]
+        # The other person has another number of rows.
+        rows, labels = np.vstack([1 - own[: max(n_own - 3, 1)], others]), ids[min(n_own - 1, 3) :]
+        if adjacency == "add-remove":
+            rows, labels = others, ids[n_own:]
+        # There must be two people, at least.
+        if min(len(np.unique(ids)), len(np.unique(labels))) > 1:
+            yield _frame(np.vstack([own, others]), ids), _frame(rows, labels)
+
+
+def _frame(X, ids):
+    return pd.DataFrame(X, columns=["a", "b"]).assign(who=ids)
+
+
+def inputs_of(estimator):
+    """Pairs of neighbours in the form that an estimator takes, with words and labels if needed."""
+    parameters, tags = estimator.get_params(deep=False), get_tags(estimator).privacy
+    if tags.input != "rows":
+        data = make_check_data(tags, parameters.get("upper"), parameters.get("sensitivity"))
+        if tags.input == "clouds":
+            yield from (([x], [y]) for x, y in tables("replace-one"))
+        for pair in data.neighbours:
+            second = (
+                np.triu(pair.second) + np.tril(pair.first)
+                if parameters.get("directed")
+                else pair.second
+            )
+            yield pair.first, second
+        return
+    of_people = parameters["groups"] is not None
+    for pair in (people if of_people else tables)(tags.adjacency):
+        if parameters.get("categories"):
+            pair = [_with_words(X) for X in pair]
+        if tags.labels:
+            pair = [(X, _labels_of(X)) for X in pair]
+        yield tuple(pair)
+
+
+def _with_words(X):
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, columns=["a", "b"])
+    return frame.assign(kind=np.where(frame["a"] > 0.5, "a", "c"))
+
+
+def _labels_of(X):
+    if isinstance(X, pd.DataFrame):
+        # All rows of a person have one label.
+        return X["who"].to_numpy() % 2
+    return (X[:, 0] > 0.5).astype(int)
+
+
+def furthest(estimator, pairs, compute=release):
+    """How far statistics move, in units of what is declared; all draws cost what is promised."""
+    most = 0.0
+    for first, second in pairs:
+        transcript, guarantee = replayed(estimator, first, second, compute)
+        most = max(most, *transcript.moves, 0.0)
+        assert within_promise(transcript.declared(), guarantee), guarantee
+    return most
+
+
+# Tables, clouds and graphs.
+
+# Where the neighbours here reach less than half of what is declared, and why.
+LESS = {
+    # A lifetime moves by two sensitivities only if its birth and its death part.
+    ("PrivateMassSearch", ""): 0.05,
+    # The sensitivity is that of a short way, and holds for a longer one.
+    ("PrivateMeasure", "method='metric'"): 0.4,
+    ("PrivateMeasure", "alpha="): 0.2,
+    # Half of the rows of a person come nearer to the origin, and half go away.
+    ("PrivateBounds", "groups="): 0.3,
+}
+
+
+def least_of(name, option):
+    return min([0.5, *(v for (n, o), v in LESS.items() if n == name and option.startswith(o))])
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_no_record_moves_a_statistic_farther_than_declared(name):
+    reached = {}
+    for option, estimator in options_of(PRIVATE[name]):
+        reached[option] = furthest(estimator, inputs_of(estimator))
+    print(name, {option: round(most, 4) for option, most in reached.items()})
+    assert max(reached.values()) <= ROUNDING, reached
+    assert all(most >= least_of(name, option) for option, most in reached.items()), reached
+
+
+def _of_chunks(estimator, X):
+    if isinstance(X, tuple):
+        return estimator.fit_chunks([(X[0][:3], X[1][:3]), (X[0][3:], X[1][3:])])
+    return estimator.fit_chunks([X[:3], X[3:]])
+
+
+def _of_frame(estimator, X):
+    X, *y = X if isinstance(X, tuple) else (X,)
+    return estimator.fit(pd.DataFrame(X, columns=["a", "b"]), *y)
+
+
+@pytest.mark.parametrize("compute", [_of_chunks, _of_frame])
+@pytest.mark.parametrize("name", [n for n, kind in PRIVATE.items() if hasattr(kind, "fit_chunks")])
+def test_rows_in_chunks_and_frames_move_statistics_as_far(name, compute):
+    estimator = make_instance(PRIVATE[name]).set_params(random_state=0)
+    assert 0.5 <= furthest(estimator, inputs_of(estimator), compute) <= ROUNDING
+
+
+# Functions of clouds.
+
+LANDMARKS = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+FILTRATIONS = {
+    "grid": DTMFiltration(0.2, bounds=(0, 1), resolution=7),
+    "lattice": DTMFiltration(0.2, bounds=(0, 1), resolution=7, method="lattice"),
+    "one cap": DTMFiltration(0.2, bounds=(0, 1), resolution=7, max_distance=None),
+    "no cap": DTMFiltration(0.2, bounds=(0, 1), resolution=7, max_distance=math.inf),
+    "public cap": DTMFiltration(0.2, bounds=(0, 1), resolution=7, max_distance=0.4),
+    "p=2": DTMFiltration(0.2, 2, bounds=(0, 1), resolution=7),
+    "kernel": KernelDistanceFiltration(0.3, bounds=(0, 1), resolution=7),
+    "landmarks": DTMFiltration(0.2, landmarks=LANDMARKS),
+    "landmarks, p=2": DTMFiltration(0.2, 2, landmarks=LANDMARKS),
+    "landmarks, no cap": DTMFiltration(0.2, landmarks=LANDMARKS, max_distance=math.inf),
+    "landmarks, edges": DTMFiltration(0.2, landmarks=LandmarkComplex(LANDMARKS, 1)),
+    "landmarks, voids": DTMFiltration(
+        0.2, landmarks=LandmarkComplex(np.vstack([np.eye(3), 1 - np.eye(3)]), 3)
+    ),
+}
+# At this loss, diagrams and profiles draw from all caps.
+MUCH = 300.0
+RELEASES = {
+    "diagrams": PrivatePersistence(MUCH, max_points=3),
+    "diagrams, by dimension": PrivatePersistence(1.0, utility="sum", max_points=3),
+    "diagrams, delta": PrivatePersistence(1.0, 1e-6, utility="sum", max_points=3),
+    "diagrams and clipped points": PrivatePersistence(1.0, clipped_share=True, max_points=3),
+    "chain": PrivatePersistence(1.0, mechanism="mcmc", n_iter=2, max_points=3),
+    "profile": PersistenceProfile(MUCH),
+    "profile, one cap": PersistenceProfile(1.0),
+    "counts": PrivateBettiNumbers(1.0, max_count=2),
+    "counts at a threshold": PrivateBettiNumbers(1.0, 0.05, max_count=2),
+}
+
+
+def clouds(columns):
+    """Pairs of clouds whose point is replaced: at corners, in the middle, copies, and far away."""
+    rng = np.random.default_rng(2)
+    if columns == 3:
+        places, middle = np.vstack([np.eye(3), 1 - np.eye(3)]), np.full(3, 0.5)
+    else:
+        places, middle = LANDMARKS, np.full(2, 0.5)
+    # Just outside of the landmarks, a simplex of the largest dimension has the value of the cap.
+    for spread in (1.02, 1.0, 0.7):
+        X = np.repeat(middle + spread * (places - middle), 5, axis=0)
+        yield X, np.vstack([[middle], X[1:]])
+    X = np.clip(
+        places[rng.integers(len(places), size=20)] + rng.normal(size=(20, columns)) / 9, 0, 1
+    )
+    for point in (places[0], places[-1], X[-1], places[:2].mean(axis=0), np.full(columns, 1e308)):
+        yield X, np.vstack([[point], X[1:]])
+    # All values are at the cap, until a point comes to a corner: smaller caps hide less.
+    X = np.tile(middle, (20, 1))
+    yield X, np.vstack([[places[0]], X[1:]])
+    # As many points as neighbours count in one corner, and one of them goes to the others.
+    X = np.repeat([np.zeros(columns), np.ones(columns)], [4, 16], axis=0)
+    yield X, np.vstack([[X[-1]], X[1:]])
+
+
+def hidden(cloud, ids):
+    """The points of each person, as filtrations of people take them."""
+    return [cloud[ids == i] for i in np.unique(ids)]
+
+
+def functions_of(name):
+    """Neighbouring functions, of points, of people with several points, and of histograms."""
+    filtration = clone(FILTRATIONS[name])
+    columns = 3 if "voids" in name else 2
+    for first, second in clouds(columns):
+        yield [filtration.fit_transform([X]) for X in (first, second)]
+    of_people = clone(filtration).set_params(groups=True)
+    for i, (first, second) in enumerate(clouds(columns)):
+        # The replaced person has one point or five, and the others have four.
+        ids = np.r_[0, 1 + np.arange(len(first) - 1) // 4] if i % 2 else np.arange(len(first)) // 5
+        moved = np.vstack([np.repeat(second[:1], np.sum(ids == 0), axis=0), first[ids > 0]])
+        yield [of_people.fit_transform([hidden(X, ids)]) for X in (first, moved)]
+    if name == "lattice":
+        counts = [LatticeHistogram((0, 1), (13, 13)).update(X) for X in (first, second)]
+        yield [filtration.fit_transform([each]) for each in counts]
+
+
+@pytest.mark.parametrize("name", FILTRATIONS)
+def test_no_point_and_no_person_moves_what_functions_release_farther_than_declared(name):
+    reached, dimensions = {}, (0,) if "edges" in name else (0, 1)
+    pairs = list(functions_of(name))
+    for kind, estimator in RELEASES.items():
+        estimator = clone(estimator).set_params(random_state=0, homology_dimensions=dimensions)
+        if not kind.endswith("clipped points") or all(hasattr(f[0], "n_clipped") for f, _ in pairs):
+            reached[kind] = furthest(estimator, pairs)
+    print(name, {kind: round(most, 4) for kind, most in reached.items()})
+    assert max(reached.values()) <= ROUNDING, reached
+    # A lifetime moves by two sensitivities only if its birth and its death part.
+    assert all(most >= (0.5 if "diagram" in kind else 0.2) for kind, most in reached.items())
+
+
+# Releases that are no private estimators of the battery.
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_points_under_metric_privacy_lose_what_their_distance_costs(norm):
+    rng = np.random.default_rng(0)
+    estimator = KNormMechanism(2.0, norm=norm, bounds=(0, 1), random_state=0)
+    first = rng.uniform(size=(5, 2))
+    for second in (np.vstack([[1, 0], first[1:]]), np.vstack([first[:1] + 1e-3, first[1:]])):
+        transcript, guarantee = replayed(estimator, first, second)
+        far = np.linalg.norm((first - second)[0], {"l1": 1, "l2": 2, "linf": np.inf}[norm])
+        assert transcript.losses()[0] <= guarantee.at_distance(far) * ROUNDING
+    corners = np.zeros((3, 2)), np.vstack([np.ones((1, 2)), np.zeros((2, 2))])
+    assert 0.9 < furthest(estimator, [corners]) <= ROUNDING
+
+
+@pytest.mark.parametrize("options", [{}, {"rate": "weighted"}, {"net": 0.3}])
+def test_candidates_under_metric_privacy_lose_what_their_distance_costs(options):
+    candidates = np.linspace(0, 1, 9)[:, None]
+    estimator = MetricExponentialMechanism(3.0, candidates=candidates, random_state=0, **options)
+    for i, j in [(0, 8), (3, 4), (0, 1)]:
+        transcript, guarantee = replayed(estimator, candidates[[i, 2]], candidates[[j, 2]])
+        far = abs(candidates[i] - candidates[j]).item()
+        assert 0 < transcript.losses()[0] <= guarantee.at_distance(far) * ROUNDING
+
+
+def test_people_move_the_statistics_of_two_samples_by_what_is_declared():
+    rng, most = np.random.default_rng(0), 0.0
+    for n, m in [(4, 4), (9, 3), (2, 12)]:
+        X, Y = rng.uniform(size=(n, 2)), rng.uniform(size=(m, 2))
+        for other in ([0.0, 1.0], X[-1], Y[0], [1e308, -1e308]):
+            tests = [
+                partial(
+                    private_two_sample_test, each, Y, bounds=(0, 1), epsilon=2.0, random_state=0
+                )
+                for each in (X, np.vstack([[other], X[1:]]))
+            ]
+            transcript = recorded(tests[0])
+            most = max(most, *transcript.replay(tests[1]))
+            assert transcript.declared()[0] <= 2.0 * ROUNDING
+    assert 0.1 < most <= ROUNDING
+
+
+# Broken twins.
+
+
+def _without_the_last_dimension(values, upper, complex):
+    tree, start = SimplexTree(), 0
+    for simplices in complex.simplices:
+        own = values[start : start + len(simplices)]
+        start += len(simplices)
+        tree.insert_batch(np.ascontiguousarray(simplices[own < upper].T), own[own < upper])
+    tree.compute_persistence()
+    return tree
+
+
+def _padded_too_little(caps, *exact):
+    return [1.2 * gate for gate in gates_of_caps(caps, *exact)]
+
+
+def _unclipped(residuals, radius, norm="l2"):
+    return residuals / radius
+
+
+TWINS = {
+    "landmarks": (_cubical, "persistent_tree", _without_the_last_dimension, RELEASES["diagrams"]),
+    "gates": (_private_cap, "gates_of_caps", _padded_too_little, RELEASES["diagrams"]),
+    "clipping": (_assignments, "clip_norm", _unclipped, None),
+}
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_broken_twins_are_caught(name, monkeypatch):
+    module, function, twin, estimator = TWINS[name]
+    monkeypatch.setattr(module, function, twin)
+    if estimator is None:
+        estimator = make_instance(DPLloyd).set_params(random_state=0)
+        assert furthest(estimator, tables("add-remove")) > ROUNDING
+        return
+    estimator = clone(estimator).set_params(random_state=0)
+    assert furthest(estimator, functions_of("landmarks")) > ROUNDING
+
+
+def test_a_draw_beyond_the_border_is_caught():
+    def careless(noise):
+        return 7 + noise.discrete_laplace(1.0, 1)
+
+    with pytest.raises(AssertionError, match="method cross"):
+        recorded(partial(careless, NoiseSource(0)))
+    with pytest.raises(AssertionError, match="the declared rate"):
+        recorded(
+            lambda: NoiseSource(0).cross(
+                [7],
+                lambda n: n + NoiseSource(0).discrete_laplace(1.0, 1),
+                metric="l1",
+                sensitivity=1,
+                rate=0.5,
+            )
+        )
