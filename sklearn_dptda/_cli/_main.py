@@ -25,12 +25,33 @@ COMMANDS = {
     "ledger": ("_ledger_command", "print the payments and the remaining budget of a ledger"),
 }
 
+# Class of the actions "append" and "extend", for which argparse has no public name.
+REPEATABLE = argparse._AppendAction
+
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that reports errors in the same way as the commands."""
+    """A parser that reports errors in the same way as the commands, and drops no argument.
+
+    Of an option that is given twice, argparse keeps the last one. A run would then pay for a
+    release without the columns or the bounds of the first. Only the options whose action adds
+    values to a list may therefore be repeated.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._given = set()
 
     def error(self, message):
         raise ValueError(f"{message} (see '{self.prog} --help')")
+
+    def _get_values(self, action, arg_strings):
+        # The parser calls this method each time that an option occurs, whatever its action is.
+        if action.option_strings and not isinstance(action, REPEATABLE):
+            if action.dest in self._given:
+                several = action.nargs not in (None, 0) and ", with all of its values"
+                raise argparse.ArgumentError(action, f"given twice; give it once{several or ''}")
+            self._given.add(action.dest)
+        return super()._get_values(action, arg_strings)
 
 
 def load_command(name: str) -> Command:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklearn_dptda._cli._gaps import column_place, is_missing, without_gaps
+from sklearn_dptda._cli._gaps import column_place, column_places, is_missing, without_gaps
 from sklearn_dptda.utils._people import remark_on_ids
 
 # Errors that libraries raise for broken files. Archives that are encrypted, or compressed by an
@@ -130,9 +130,7 @@ def read_table(
         for j in range(table.shape[1])
     ]
     width, ids = table.shape[1], None
-    places = (
-        None if columns is None else [column_place("--columns", c, names, width) for c in columns]
-    )
+    places = None if columns is None else column_places("--columns", columns, names, width)
     owner = None if groups is None else column_place("--groups", groups, names, width)
     if owner is not None:
         ids = _ids(path, table[:, owner], groups)

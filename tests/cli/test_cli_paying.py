@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from itertools import pairwise
 from pathlib import Path
 
 import gudhi
@@ -24,7 +25,7 @@ from sklearn_dptda import _cli
 from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._diagram_commands import _summary
-from sklearn_dptda._cli._main import COMMANDS, load_command
+from sklearn_dptda._cli._main import COMMANDS, REPEATABLE, build_parser, load_command
 from sklearn_dptda._cli._output import finite_or_nulls, slow
 from sklearn_dptda._cli._run_folder import place_of
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
@@ -63,10 +64,22 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def quickly(name, *options):
+    """Return options, and those of the options that make a command quick that are not among them.
+
+    No option may be given twice.
+    """
+    words, quick = PAYING[name][0], []
+    starts = [place for place, word in enumerate(words) if word.startswith("--")]
+    for start, end in pairwise([*starts, len(words)]):
+        quick += [] if words[start] in options else words[start:end]
+    return [*quick, *options]
+
+
 def call(name, *options):
     """Run a command on its file, with the arguments that make it quick."""
     path = "graph.npy" if name == "graph" else "rows.npy"
-    return main([name, path, *PAYING[name][0], *options, "-o", "out"])
+    return main([name, path, *quickly(name, *options), "-o", "out"])
 
 
 @pytest.mark.slow
@@ -338,7 +351,7 @@ def test_kinds_of_clusters(kind, folder):
 @pytest.mark.parametrize("kind", ["morse", "mixture", "kmeans", "tree", "cube"])
 def test_clusters_state_their_columns_and_their_noise(kind, folder, capsys):
     np.savetxt("rows.csv", ROWS, delimiter=",", header="age,mass", comments="")
-    command = ["cluster", "rows.csv", "--header", *PAYING["cluster"][0], "--kind", kind]
+    command = ["cluster", "rows.csv", "--header", *quickly("cluster", "--kind", kind)]
     assert main([*command, "--epsilon", "20", "--seed", "0", "-o", "out"]) == 0
     line = next(s for s in capsys.readouterr().out.splitlines() if s.startswith("standard"))
     assert "(age)" in line and "(mass)" in line and "in the weights" in line
@@ -624,6 +637,55 @@ def test_help_and_version_import_nothing_that_is_slow(argument):
         "assert not {'numpy', 'sklearn', 'scipy', 'opendp'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code, argument], check=True, stdout=subprocess.PIPE)
+
+
+def options_of(name):
+    """Return the parser of a command, and its options except --help."""
+    subparsers = build_parser(name)._subparsers._group_actions[0]
+    parser = subparsers.choices[name]
+    return parser, [a for a in parser._actions if a.option_strings and a.dest != "help"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_option_of_any_command_is_dropped_if_it_is_repeated(name):
+    parser, options = options_of(name)
+    assert len(options) >= 4
+    for option in options:
+        value = option.choices[0] if option.choices else "1"
+        number = option.nargs if isinstance(option.nargs, int) else 1
+        # The last spelling of a flag is its negation, if it has one.
+        for again in (option.option_strings[0], option.option_strings[-1]):
+            words = [option.option_strings[0], *[value] * number, again, *[value] * number]
+            with pytest.raises(ValueError) as caught:
+                # A positional argument or another option is missing as well.
+                parser.parse_args([*words, "--unknown"])
+            assert ("given twice" in str(caught.value)) != isinstance(option, REPEATABLE)
+
+
+def test_a_repeated_option_adds_to_a_list_or_is_refused_unpaid(folder, capsys):
+    (folder / "t.csv").write_text("a,b,c,d\n" + "0,1,,2\n1,2,7,3\n" * 150)
+    lists = ["--categories", "a=0,1", "--categories", "b=1,2", "--integers", "c"]
+    lists += ["--integers", "d", "--fill", "c=5", "--fill", "d=6", "--column-bounds", "c", "0"]
+    lists += ["9", "--column-bounds", "d", "0", "9", "--columns", "a", "b", "--columns", "c", "d"]
+    assert main(["synthesize", "t.csv", "--header", *lists, "--rows", "20", "-o", "out"]) == 0
+    header, *rows = (folder / "out" / "synthetic.csv").read_text().splitlines()
+    assert header == "a,b,c,d" and all(re.fullmatch(r"[01],[12],\d,\d", row) for row in rows)
+    ledger = ("--ledger", "l.db", "--budget", "9")
+    assert main(["diagram", "t.csv", "--bounds", "0", "1", "--bounds", "1", "2", *ledger]) == 2
+    error = capsys.readouterr().err
+    assert "--bounds: given twice; give it once, with all of its values (see" in error
+    for options, message in (
+        (["--categories", "a=0,1", "0=2,3"], "--categories names the column '0' twice"),
+        (["--column-bounds", "a", "0", "1", "--column-bounds", "a", "0", "2"], "column 'a' twice"),
+        (["--fill", "a=1", "a=2"], "--fill names the column 'a' twice"),
+        (["--columns", "a", "a"], "--columns names the column 'a' twice"),
+    ):
+        assert main(["synthesize", "t.csv", "--header", *options, *ledger]) == 2
+        assert message in capsys.readouterr().err
+    (folder / "t.csv").write_text("a,a\n1,2\n")
+    assert main(["synthesize", "t.csv", "--header", "--columns", "a", *ledger]) == 2
+    assert "several columns are named 'a': give a number from 0" in capsys.readouterr().err
+    assert not (folder / "l.db").exists()
 
 
 def test_every_command_is_registered():
