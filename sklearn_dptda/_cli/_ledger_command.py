@@ -10,6 +10,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sklearn_dptda._cli._command import Command
+from sklearn_dptda._cli._terminal import say
 from sklearn_dptda.plotting._release_report import budget_over_time
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from sklearn_dptda.privacy._stored_release import to_bytes
@@ -77,17 +78,22 @@ def _print_ledger(args):
     if args.release is not None:
         _write_release(accountant, releases, args.release, Path(args.out or "release.zip"))
         return
-    for spend, release in zip(accountant.spends(), releases, strict=False):
-        stored = "not stored" if release.size is None else f"{release.size} bytes"
-        print(
-            f"{spend.number}  {spend.time}  epsilon={spend.epsilon:g}, delta={spend.delta:g}"
-            f"  {spend.estimator or spend.what}  {stored}"
-        )
     total, left = accountant.total(), accountant.remaining()
-    print(
+    say(
+        *map(_line, accountant.spends(), releases),
         f"spent: epsilon={total.epsilon:g}, delta={total.delta:g} by {accountant.composition} "
-        f"composition\nleft: epsilon={left.epsilon:g}, delta={left.delta:g}\n"
-        f"privacy unit and adjacency: {_neighbours(accountant)}"
+        "composition",
+        f"left: epsilon={left.epsilon:g}, delta={left.delta:g}",
+        f"privacy unit and adjacency: {_neighbours(accountant)}",
+    )
+
+
+def _line(spend, release):
+    """Return a payment as one line."""
+    stored = "not stored" if release.size is None else f"{release.size} bytes"
+    return (
+        f"{spend.number}  {spend.time}  epsilon={spend.epsilon:g}, delta={spend.delta:g}"
+        f"  {spend.estimator or spend.what}  {stored}"
     )
 
 
@@ -131,10 +137,10 @@ def _write_release(accountant, releases, number, path):
     # The digest identifies the records of a resumed run, and says nothing about the release.
     payment["parameters"].pop("digest", None)
     _write_new(path, _with_payment(to_bytes(release), payment))
-    print(
-        f"payment {number} by {spend.estimator or 'a program of your own'}: {spend.what}\n"
+    say(
+        f"payment {number} by {spend.estimator or 'a program of your own'}: {spend.what}",
         f"guarantee: epsilon={spend.epsilon:g}, delta={spend.delta:g}, {spend.adjacency}, "
-        f"{spend.unit}"
+        f"{spend.unit}",
     )
 
 
@@ -172,7 +178,7 @@ def _write_new(path, content):
     """
     with path.open("xb") as file:
         file.write(content)
-    print(f"written to {path}")
+    say(f"written to {path}")
 
 
 def _check_extract(path, earlier):
@@ -194,7 +200,7 @@ def _check_extract(path, earlier):
         raise ValueError("; ".join(found))
     payments, seal = documents[0]["payments"], documents[0]["seal"]
     number = "1 payment" if len(payments) == 1 else f"{len(payments)} payments"
-    print(f"{number}, no changes found\nseal: {seal}\n{_totals(documents[0])}")
+    say(f"{number}, no changes found", f"seal: {seal}", *_totals(documents[0]))
 
 
 def _is_database(name):
@@ -205,7 +211,7 @@ def _is_database(name):
 
 
 def _totals(extract):
-    """Return the total loss of a checked extract, its budget, and what it protects, in words."""
+    """Return the total loss of a checked extract, its budget, and what it protects, as lines."""
     budget = extract["budget"]
     limit = float(budget["epsilon"]), float(budget["delta"])
     # A copy in memory adds the losses by the rule of the ledger.
@@ -221,8 +227,8 @@ def _totals(extract):
         )
     total = copy.total()
     return (
-        f"spent: epsilon {total.epsilon:g} of {limit[0]:g}, delta {total.delta:g} of {limit[1]:g}\n"
-        f"privacy unit and adjacency: {_neighbours(copy)}"
+        f"spent: epsilon {total.epsilon:g} of {limit[0]:g}, delta {total.delta:g} of {limit[1]:g}",
+        f"privacy unit and adjacency: {_neighbours(copy)}",
     )
 
 

@@ -7,6 +7,7 @@ import warnings
 
 from sklearn_dptda import __version__
 from sklearn_dptda._cli._command import Command
+from sklearn_dptda._cli._terminal import tell
 
 # For each command: its module, which is imported only if the command is called, and its line in
 # the help.
@@ -99,7 +100,7 @@ def main(argv=None):
         # --help and --version exit in this way, before anything else is imported.
         raise
     except KeyboardInterrupt as interrupt:
-        print(": ".join(["interrupted", *map(str, interrupt.args)]), file=sys.stderr)
+        tell(": ".join(["interrupted", *map(str, interrupt.args)]))
         return 130
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "
@@ -116,10 +117,10 @@ def _refusals_of_ledgers():
 
 
 def _refuse(error):
-    print("error:", " ".join(str(error).split()) or type(error).__name__, file=sys.stderr)
+    tell(f"error: {' '.join(str(error).split()) or type(error).__name__}")
     return 2
 
 
 def _print_warning(message, category, filename, lineno, file=None, line=None):
     """Print a warning as one line, without its place in the code."""
-    print(f"warning: {message}", file=sys.stderr)
+    tell(f"warning: {' '.join(str(message).split())}")

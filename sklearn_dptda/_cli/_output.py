@@ -3,12 +3,13 @@
 import csv
 import json
 import math
-import sys
 import threading
 import time
 from contextlib import contextmanager
 
 import numpy as np
+
+from sklearn_dptda._cli._terminal import tell
 
 # Seconds until the first progress message, and between the later ones.
 _FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 2.0, 5.0
@@ -75,7 +76,7 @@ def _tell(what, done):
     start = time.monotonic()
     if done.wait(_FIRST_LINE_SECONDS):
         return
-    print(f"{what} ...", file=sys.stderr, flush=True)
+    tell(f"{what} ...")
     while not done.wait(_NEXT_LINE_SECONDS):
         elapsed = time.monotonic() - start
-        print(f"{what} ... {elapsed:.0f} s", file=sys.stderr, flush=True)
+        tell(f"{what} ... {elapsed:.0f} s")

@@ -497,13 +497,153 @@ def test_a_failure_after_the_payment_says_so(folder, capsys, monkeypatch):
     def fail(*_, **__):
         raise OSError(28, "No space left on device", "out/x")
 
-    monkeypatch.setattr("sklearn_dptda._cli._paid_run.write_json", fail)
-    assert call("cluster") == 2
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn_dptda._cli._paid_run.write_json", fail)
+        assert call("cluster") == 2
     printed = capsys.readouterr()
-    assert "2 cluster(s) of weight" in printed.out
+    # The key of the run still exists, so nothing is published yet.
+    assert not printed.out
     note, error = printed.err.splitlines()
     assert note.startswith("note: epsilon=1, delta=1e-06 was spent")
     assert error == "error: out/x: No space left on device"
+    assert call("cluster", "--resume") == 0
+    assert "2 cluster(s) of weight" in capsys.readouterr().out
+
+
+class Killed(BaseException):
+    """Stands for a signal that cannot be caught: nothing is moved afterwards."""
+
+
+def killed_after(number):
+    """Return a replacement of os.replace that fails after so many moves of released files."""
+    moved, replace = [], os.replace
+
+    def move(source, target):
+        is_release = Path(target).name.startswith("clusters")
+        if len(moved) < number or not is_release:
+            replace(source, target)
+        moved.extend([target] * is_release)
+        if len(moved) >= number:
+            raise Killed
+
+    return move
+
+
+@pytest.mark.parametrize(
+    ("force", "moves"), [(False, 1), (False, 2), *((True, moves) for moves in (1, 2, 3, 4))]
+)
+def test_a_run_that_was_killed_between_moves_goes_on(force, moves, folder, capsys, monkeypatch):
+    options = ("--ledger", "l.db", "--budget", "9", "1e-3", *["--force"] * force)
+    if force:
+        assert call("cluster", "--seed", "0") == 0
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(os, "replace", killed_after(moves))
+        call("cluster", *options)
+    capsys.readouterr()
+    # A file of other origin is not overwritten.
+    if not force:
+        kept = (folder / "out" / "clusters.json").read_bytes()
+        (folder / "out" / "clusters.json").write_text("{}")
+        assert call("cluster", *options, "--resume") == 2
+        assert "contains an earlier release" in capsys.readouterr().err
+        (folder / "out" / "clusters.json").write_bytes(kept)
+    # A resumed run that fails leaves all as it was.
+    before = {path.name: path.read_bytes() for path in folder.glob("out/clusters.*")}
+    assert call("cluster", *options, "--resume", "--epsilon", "2") == 2
+    after = {path.name: path.read_bytes() for path in folder.glob("out/clusters.*")}
+    assert before.items() <= after.items()
+    # Of each file, the earlier or the new version is in its place.
+    assert len(after) == (2 if force else moves)
+    assert call("cluster", *options, "--resume") == 0
+    assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json"]
+    budget = PrivacyAccountant.open("l.db")
+    (release,) = budget.releases()
+    written = json.loads((folder / "out" / "clusters.json").read_text(encoding="utf-8"))
+    assert np.array_equal(budget.release(release.key)["cluster_centers_"], written["means"])
+
+
+class Broken(io.StringIO):
+    """A stream to a pipe that nobody reads."""
+
+    def write(self, text):
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def test_a_release_that_cannot_be_printed_is_complete(folder, capsys, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", Broken())
+        assert call("cluster", "--report", "out/r.html", *LEDGER_OF_ONE) == 0
+    assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json", "r.html"]
+    (note,) = capsys.readouterr().err.splitlines()
+    assert note.startswith("note: the release is complete and written to out") and note.endswith(
+        "but the output could not be printed (Broken pipe)"
+    )
+    # Nothing but the output is of use in other commands, so that they fail.
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", Broken())
+        assert main(["ledger", "one.db"]) == 2
+    assert "error: the output could not be printed" in capsys.readouterr().err
+    # A message that cannot be printed ends no run.
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", Broken())
+        assert call("cluster", "--seed", "0", "--force") == 0
+
+
+def test_a_key_is_deleted_before_anything_is_printed(folder, capsys, monkeypatch):
+    def describe(*_):
+        assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json"]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sklearn_dptda._cli._row_commands.ClusterRelease.describe", describe)
+    assert call("cluster") == 130
+    expected = "interrupted: epsilon=1, delta=1e-06 was spent, and the release is complete\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_a_folder_without_a_key_can_be_deleted(folder, capsys):
+    (folder / "out" / ".clusters.json.part").mkdir(parents=True)
+    assert call("cluster") == 2
+    assert "delete the folder. It contains no release that was paid" in capsys.readouterr().err
+
+
+def test_files_that_one_run_would_use_twice_are_refused_unpaid(folder, capsys):
+    ledger = ("--ledger", "one.db", "--budget", "1", "1e-3")
+    for options, message in (
+        (("--ledger", "out/clusters.csv", "--budget", "1"), "--ledger: out/clusters.csv is a file"),
+        ((*ledger, "--report", "rows.npy"), "--report: rows.npy is the file of the records"),
+        ((*ledger, "--report", "./one.db"), "--report: ./one.db is the file of --ledger"),
+        ((*ledger, "--report", "out/clusters.csv"), "out/clusters.csv is a file of the release"),
+    ):
+        assert call("cluster", *options, "--force") == 2
+        assert message in capsys.readouterr().err
+    assert os.listdir(".") and not {"one.db", "out"} & set(os.listdir("."))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
+def test_links_to_nowhere_are_neither_followed_nor_overwritten_unasked(folder, capsys):
+    options = ("--report", "r.html", *LEDGER_OF_ONE)
+    (folder / "r.html").symlink_to("target.html")
+    assert call("cluster", *options) == 2
+    assert "--report: r.html is there already" in capsys.readouterr().err
+    (folder / "out").mkdir()
+    (folder / "out" / "clusters.csv").symlink_to("target.csv")
+    assert call("cluster", *options, "--force") == 2
+    assert "is not a file" in capsys.readouterr().err
+    (folder / "out" / "clusters.csv").unlink()
+    (folder / "link.db").symlink_to("target.db")
+    assert call("cluster", "--ledger", "link.db", "--budget", "1", "1e-3") == 2
+    assert not (folder / "one.db").exists() and not any(folder.glob("**/target*"))
+    assert call("cluster", *options, "--force") == 0
+    assert not (folder / "r.html").is_symlink() and not any(folder.glob("**/target*"))
+
+
+@pytest.mark.slow
+def test_a_report_that_fails_is_noted(folder, capsys, monkeypatch):
+    monkeypatch.setattr("sklearn_dptda._cli._paid_run.release_report", lambda *_, **__: 1 / 0)
+    assert call("cluster", "--report", "r.html") == 0
+    printed = capsys.readouterr()
+    assert printed.err == "note: the report was not written: division by zero\n"
+    assert "no ledger" in printed.out
 
 
 @pytest.mark.slow
@@ -824,6 +964,38 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
     assert len(budget) == 1 and budget.releases()[0].size
     assert call(name, *LEDGER_OF_ONE, "--force", "--resume") == 2
     assert "there is no interrupted run in out that has paid" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("secret", ["secret", "se/cr@et", "se?cret", "se cret", "se?cr@et"])
+def test_no_message_contains_a_password(secret, folder, capsys):
+    urls = [f"postgresql://me:{secret}@host/db", f"x://host/db?password={secret.replace(' ', '+')}"]
+    for url in urls:
+        for command in (["ledger", url, "--check"], ["ledger", "l.db", url], ["ledger", url]):
+            assert main(command) == 2
+            said = capsys.readouterr().err
+            assert said.startswith("error: ")
+            assert not {"me", "secret", "se", "cret", "cr", "et"} & set(re.split(r"\W+", said))
+
+
+def test_texts_of_others_cannot_command_a_terminal(folder, capsys, monkeypatch):
+    with PrivacyAccountant(2.0, path="l.db") as budget:
+        budget.spend(0.5, what="\x1b[2J\nleft: epsilon=9 \u202e")
+    assert main(["ledger", "l.db"]) == 0
+    line, *_, left, _ = capsys.readouterr().out.splitlines()
+    assert r"\x1b[2J\nleft: epsilon=9 \u202e  not stored" in line and "1.5" in left
+    assert main(["diagram", "\x1b[2J.csv", "--bounds", "0", "1"]) == 2
+    assert capsys.readouterr().err == "error: there is no file \\x1b[2J.csv.\n"
+    # Characters that the terminal cannot show are no error.
+    output = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, encoding="ascii"))
+    budget.spend(0.5, what="\u03bb")
+    assert main(["ledger", "l.db"]) == 0 and rb"\u03bb  not stored" in output.getvalue()
+
+
+def test_only_one_module_prints():
+    for path in Path(_cli.__file__).parent.glob("*.py"):
+        prints = re.search(r"\bprint\(|sys\.std(out|err)", path.read_text(encoding="utf-8"))
+        assert bool(prints) == (path.name == "_terminal.py"), path.name
 
 
 def test_the_place_of_a_ledger_contains_no_password(folder):
