@@ -236,6 +236,18 @@ def test_what_is_left_after_a_run_agrees_with_the_run(folder, capsys):
     assert len(PrivacyAccountant.open("l.db")) == 2
 
 
+def test_the_time_of_a_dry_run_does_not_grow_with_the_number_of_payments(folder, monkeypatch):
+    with PrivacyAccountant(9.0, 1e-3, path="l.db", composition="zcdp") as budget:
+        budget.spend(0.5, rho=0.01, unit="one row")
+
+    def fail(*_, **__):
+        raise AssertionError("the payments are read one by one, or paid again")
+
+    monkeypatch.setattr(PrivacyAccountant, "spends", fail)
+    monkeypatch.setattr(PrivacyAccountant, "spend", fail)
+    assert call("bounds", "--ledger", "l.db", "--dry-run") == 0
+
+
 @pytest.mark.slow
 def test_a_new_ledger_without_a_delta_says_so_once(folder, capsys):
     ledger = ("--ledger", "l.db", "--budget", "9")
