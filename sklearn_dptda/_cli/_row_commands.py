@@ -18,7 +18,7 @@ from sklearn_dptda._cli._command import (
     table_options,
 )
 from sklearn_dptda._cli._gaps import column_places
-from sklearn_dptda._cli._output import finite_or_nulls
+from sklearn_dptda._cli._output import finite_or_nulls, refuse_formulas
 from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, run_paid
 from sklearn_dptda._cli._read_points import as_numbers, read_table
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree
@@ -229,6 +229,8 @@ class SynthesizeRelease(_RowRelease):
                 "of them."
             )
         self.categories = [_parse_categories(text) for text in args.categories]
+        for _, values in self.categories:
+            refuse_formulas("--categories", values)
         self.intervals = [_parse_interval(name, ends) for name, *ends in args.column_bounds]
         private = PrivateMeasure(
             epsilon=args.epsilon,
@@ -248,6 +250,7 @@ class SynthesizeRelease(_RowRelease):
                 "written to the output, so you must say which: pass --header or --no-header."
             )
         names = names or [f"x{j}" for j in range(table.shape[1])]
+        refuse_formulas("names of columns", names)
         choices = _by_place("--categories", self.categories, names)
         integers = column_places("--integers", args.integers, names, len(names))
         if not choices.keys().isdisjoint(integers):
@@ -412,6 +415,11 @@ class BoundsRelease(_RowRelease):
             random_state=args.seed,
         )
         super().__init__(args, private)
+
+    def prepare(self):
+        rows = super().prepare()
+        refuse_formulas("names of columns", [label.short() for label in self.labels])
+        return rows
 
     def describe(self, private):
         low, high = (end.tolist() for end in private.bounds_)

@@ -1,5 +1,6 @@
 """Commands that pay: ledgers, dry runs, refusals before a payment, and messages after it."""
 
+import csv
 import importlib
 import io
 import json
@@ -421,6 +422,40 @@ def test_synthetic_rows_have_the_columns_of_the_table(folder, capsys):
     assert header == "age,job,x" and len(rows) == 50
     for age, job, x in (row.split(",") for row in rows):
         assert 0 <= int(age) <= 120 and job in ("cook", "nurse", "smith") and abs(float(x)) < 1e9
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@x", "-2+3", "+ x", "\t=1", "\r@x"])
+def test_no_text_in_a_table_is_a_formula(text, folder, capsys):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pandas.DataFrame(ROWS, columns=[text, "b"]).to_parquet("t.parquet")
+    for command in (
+        ["synthesize", "t.parquet"],
+        ["bounds", "t.parquet"],
+        ["synthesize", "rows.npy", "--categories", f"0={text}"],
+    ):
+        assert main([*command, *LEDGER_OF_ONE, "-o", "out"]) == 2
+        assert "as a formula" in capsys.readouterr().err
+    assert not (folder / "one.db").exists()
+
+
+def test_columns_of_clusters_are_no_formulas(folder):
+    np.savetxt("rows.csv", ROWS, delimiter=",", header="=1+1,b", comments="")
+    assert main(["cluster", "rows.csv", "--header", *PAYING["cluster"][0], "-o", "out"]) == 0
+    header = (folder / "out" / "clusters.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert header == "component,cluster,weight,mean_=1+1,mean_b"
+
+
+def test_categories_are_the_same_texts_in_the_output(folder):
+    signs = ["+", "-", "-1", "+2.5e-3", "1=2"]
+    with open("t.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["sign"], *([sign] for sign in signs * 60)])
+    command = ["--header", "--categories", f"sign={','.join(signs)}", "--seed", "0"]
+    assert main(["synthesize", "t.csv", *command, "-o", "out"]) == 0
+    with open("out/synthetic.csv", newline="", encoding="utf-8") as file:
+        assert {row[0] for row in csv.reader(file)} == {"sign", *signs}
+    # The command reads its own output.
+    assert main(["synthesize", "out/synthetic.csv", *command, "-o", "again"]) == 0
 
 
 def test_a_value_beyond_its_list_is_refused_and_not_quoted(folder, capsys):
