@@ -115,6 +115,8 @@ def _draw(drawn, epsilon, path):
         display.upper = limit
         display.plot(ax=row[1], title=f"private diagram, epsilon = {epsilon:g}")
     figure.supxlabel(textwrap.fill(CAPTION, 88), fontsize=12)
+    # An earlier picture is replaced. If it is a link, its target stays.
+    path.unlink(missing_ok=True)
     figure.savefig(path, dpi=110)
 
 

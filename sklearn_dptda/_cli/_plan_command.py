@@ -93,6 +93,8 @@ def _run(args):
     )
     if args.out is not None:
         path = output_folder(args.out) / "plan.png"
+        # An earlier picture is replaced. If it is a link, its target stays.
+        path.unlink(missing_ok=True)
         with slow("drawing"):
             axes = Figure(figsize=(5.4, 3.8), layout="constrained").subplots()
             ReleasePlanDisplay(plan).plot(ax=axes).figure_.savefig(path, dpi=150)
