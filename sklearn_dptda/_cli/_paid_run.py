@@ -258,7 +258,8 @@ def _check_plan(plan, budget, has_adjacency):
 
 def _check_neighbours(path, counted, own, has_adjacency):
     """Refuse a loss that a ledger cannot add, in the words of the command line."""
-    if kind_of_unit(counted.unit) != kind_of_unit(own.unit):
+    # Ledgers of earlier versions do not know their unit.
+    if kind_of_unit(counted.unit or own.unit) != kind_of_unit(own.unit):
         raise ValueError(
             f"the ledger {path} counts losses of {counted.unit}, and this command protects "
             f"{own.unit}, so that the losses cannot be added. Use another ledger for this command."

@@ -8,10 +8,12 @@ import os
 import pkgutil
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import zipfile
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -224,6 +226,16 @@ def test_ledgers_of_other_units_are_refused_in_words_of_the_command_line(folder,
         assert "Use a ledger in which all runs have this adjacency." in said
         assert "--adjacency" not in said
     assert not (folder / "out").exists()
+
+
+def test_a_ledger_of_an_earlier_version_has_no_unit(folder, monkeypatch):
+    PrivacyAccountant(9.0, path="l.db").spend(1.0, unit="one person")
+    with closing(sqlite3.connect("l.db")) as old, old:
+        old.execute("ALTER TABLE privacy_budget DROP COLUMN unit")
+        old.execute("ALTER TABLE privacy_spend DROP COLUMN unit")
+    # Without the mark, which contains the unit.
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    assert call("bounds", "--ledger", "l.db", "--dry-run") == 0
 
 
 @pytest.mark.slow
