@@ -56,7 +56,9 @@ def add_adjacency(parser, default="add-remove"):
 def add_table(parser, what="one row per record"):
     """Add the arguments for a file of rows and how to read it."""
     parser.add_argument("points", help=f"CSV, TSV, TXT, NPY, NPZ or Parquet file with {what}")
-    parser.add_argument("--columns", nargs="+", help="names or numbers of the columns to use")
+    parser.add_argument(
+        "--columns", nargs="+", action="extend", help="names or numbers of the columns to use"
+    )
     parser.add_argument(
         "--groups",
         metavar="COLUMN",
@@ -77,6 +79,7 @@ def _add_gaps(parser):
     parser.add_argument(
         "--fill",
         nargs="+",
+        action="extend",
         default=[],
         metavar="[NAME=]VALUE",
         help="public constants for missing cells: one for all columns, or one for each NAME",

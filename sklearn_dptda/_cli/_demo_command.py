@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 
 from sklearn_dptda._cli._command import Command, at_least_one, output_folder
 from sklearn_dptda._cli._output import slow
+from sklearn_dptda._cli._terminal import say
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.model_selection import privacy_utility_curve
@@ -58,7 +59,7 @@ def _run(args):
         ("ink of the digit 0", _digit_ink(0), (0, 7), 0.1, "one dot of ink"),
         ("ink of the digit 1", _digit_ink(1), (0, 7), 0.1, "one dot of ink"),
     ]
-    print(
+    say(
         f"{'data':<20}{'n':>7}{'privacy unit':>16}{'epsilon':>9}{'error H0':>10}{'error H1':>10}"
         f"{'longest H1':>12}{'private':>9}"
     )
@@ -77,7 +78,7 @@ def _run(args):
             )
         error = curve.mean()[0]
         lengths = [np.max(np.diff(diagram), initial=0.0) for diagram in (exact[1], release[1])]
-        print(
+        say(
             f"{name:<20}{len(cloud):>7}{unit:>16}{args.epsilon:>9g}{error[0]:>10.3f}"
             f"{error[1]:>10.3f}{lengths[0]:>12.3f}{lengths[1]:>9.3f}"
         )
@@ -89,14 +90,15 @@ def _run(args):
         )
         drawn.append((name, cloud, functions[0], display))
     _draw(drawn, args.epsilon, out / "demo.png")
-    print(
-        "\nerror H0, error H1: mean bottleneck distance to the exact diagram over "
-        f"{args.releases} releases (not private, because it is computed from the exact diagram)"
-        "\nlongest H1: persistence of the longest loop in the exact diagram; private: the same in "
-        "one private release"
-        f"\naccuracy of the last release: {private.error_statement_}"
-        f"\nguarantee of each release: {private.privacy_guarantee_}"
-        f"\npicture: {out / 'demo.png'}"
+    say(
+        "",
+        "error H0, error H1: mean bottleneck distance to the exact diagram over "
+        f"{args.releases} releases (not private, because it is computed from the exact diagram)",
+        "longest H1: persistence of the longest loop in the exact diagram; private: the same in "
+        "one private release",
+        f"accuracy of the last release: {private.error_statement_}",
+        f"guarantee of each release: {private.privacy_guarantee_}",
+        f"picture: {out / 'demo.png'}",
     )
 
 
@@ -113,6 +115,8 @@ def _draw(drawn, epsilon, path):
         display.upper = limit
         display.plot(ax=row[1], title=f"private diagram, epsilon = {epsilon:g}")
     figure.supxlabel(textwrap.fill(CAPTION, 88), fontsize=12)
+    # An earlier picture is replaced. If it is a link, its target stays.
+    path.unlink(missing_ok=True)
     figure.savefig(path, dpi=110)
 
 

@@ -45,16 +45,28 @@ def _constants(names, width, fill):
     for_all = [value for _, equals, value in pairs if not equals]
     if len(for_all) > 1:
         raise ValueError("--fill takes one VALUE for all columns; others as NAME=VALUE.")
+    named = [(name, value) for name, equals, value in pairs if equals]
+    places = column_places("--fill", [name for name, _ in named], names, width)
     found = dict.fromkeys(range(width), for_all[0]) if for_all else {}
-    for name, equals, value in pairs:
-        if equals:
-            found[column_place("--fill", name, names, width)] = value
-    return found
+    return found | dict(zip(places, (value for _, value in named), strict=True))
+
+
+def column_places(option, typed, names, width):
+    """Return the places of the columns that an option names, and refuse to name one twice."""
+    places = {}
+    for name in typed:
+        place = column_place(option, name, names, width)
+        if place in places:
+            raise ValueError(f"{option} names the column {name!r} twice: name it once.")
+        places[place] = name
+    return list(places)
 
 
 def column_place(option, name, names, width):
     """Return the place of a column that an option names, by its name or number from 0."""
     if names is not None and name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{option}: several columns are named {name!r}: give a number from 0.")
         return names.index(name)
     if name.isdecimal() and int(name) < width:
         return int(name)

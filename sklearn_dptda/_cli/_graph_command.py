@@ -80,7 +80,10 @@ def _add_arguments(parser):
     )
     parser.add_argument("--directed", action="store_true", help="edges have a direction")
     parser.add_argument(
-        "--columns", nargs=2, help="the two columns of a list of edges that contain the ends"
+        "--columns",
+        nargs=2,
+        action="extend",
+        help="the two columns of a list of edges that contain the ends",
     )
     parser.add_argument(
         "--header", action="store_true", help="the first row contains the names of the columns"

@@ -10,8 +10,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sklearn_dptda._cli._command import Command
+from sklearn_dptda._cli._terminal import say
 from sklearn_dptda.plotting._release_report import budget_over_time
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
+from sklearn_dptda.privacy._guarantee import Budget, Charge, Sums, check_adjacency
 from sklearn_dptda.privacy._stored_release import to_bytes
 
 # Largest number of dates below the axis of a picture.
@@ -77,17 +79,22 @@ def _print_ledger(args):
     if args.release is not None:
         _write_release(accountant, releases, args.release, Path(args.out or "release.zip"))
         return
-    for spend, release in zip(accountant.spends(), releases, strict=False):
-        stored = "not stored" if release.size is None else f"{release.size} bytes"
-        print(
-            f"{spend.number}  {spend.time}  epsilon={spend.epsilon:g}, delta={spend.delta:g}"
-            f"  {spend.estimator or spend.what}  {stored}"
-        )
-    total, left = accountant.total(), accountant.remaining()
-    print(
+    spends, total, left = accountant.spends(), accountant.total(), accountant.remaining()
+    say(
+        *map(_line, spends, releases),
         f"spent: epsilon={total.epsilon:g}, delta={total.delta:g} by {accountant.composition} "
-        f"composition\nleft: epsilon={left.epsilon:g}, delta={left.delta:g}\n"
-        f"privacy unit and adjacency: {_neighbours(accountant)}"
+        "composition",
+        f"left: epsilon={left.epsilon:g}, delta={left.delta:g}",
+        _neighbours([(spend.unit, spend.adjacency) for spend in spends]),
+    )
+
+
+def _line(spend, release):
+    """Return a payment as one line."""
+    stored = "not stored" if release.size is None else f"{release.size} bytes"
+    return (
+        f"{spend.number}  {spend.time}  epsilon={spend.epsilon:g}, delta={spend.delta:g}"
+        f"  {spend.estimator or spend.what}  {stored}"
     )
 
 
@@ -109,13 +116,13 @@ def _is_extract(path):
     return isinstance(document, dict) and {"payments", "seal"} <= document.keys()
 
 
-def _neighbours(accountant):
-    """Return what the losses of a ledger protect, in words."""
-    spends = accountant.spends()
-    if not len(spends):
-        return "open, because the first payment fixes them"
-    units = dict.fromkeys(spend.unit for spend in spends)
-    return f"{' and '.join(units)}; {spends[0].adjacency}"
+def _neighbours(pairs):
+    """Return the line about what losses protect, from the unit and the adjacency of each."""
+    protected = "open, because the first payment fixes them"
+    if pairs:
+        units = dict.fromkeys(unit for unit, _ in pairs)
+        protected = f"{' and '.join(units)}; {pairs[0][1]}"
+    return f"privacy unit and adjacency: {protected}"
 
 
 def _write_release(accountant, releases, number, path):
@@ -131,10 +138,10 @@ def _write_release(accountant, releases, number, path):
     # The digest identifies the records of a resumed run, and says nothing about the release.
     payment["parameters"].pop("digest", None)
     _write_new(path, _with_payment(to_bytes(release), payment))
-    print(
-        f"payment {number} by {spend.estimator or 'a program of your own'}: {spend.what}\n"
+    say(
+        f"payment {number} by {spend.estimator or 'a program of your own'}: {spend.what}",
         f"guarantee: epsilon={spend.epsilon:g}, delta={spend.delta:g}, {spend.adjacency}, "
-        f"{spend.unit}"
+        f"{spend.unit}",
     )
 
 
@@ -172,7 +179,7 @@ def _write_new(path, content):
     """
     with path.open("xb") as file:
         file.write(content)
-    print(f"written to {path}")
+    say(f"written to {path}")
 
 
 def _check_extract(path, earlier):
@@ -194,7 +201,7 @@ def _check_extract(path, earlier):
         raise ValueError("; ".join(found))
     payments, seal = documents[0]["payments"], documents[0]["seal"]
     number = "1 payment" if len(payments) == 1 else f"{len(payments)} payments"
-    print(f"{number}, no changes found\nseal: {seal}\n{_totals(documents[0])}")
+    say(f"{number}, no changes found", f"seal: {seal}", *_totals(documents[0]))
 
 
 def _is_database(name):
@@ -205,25 +212,22 @@ def _is_database(name):
 
 
 def _totals(extract):
-    """Return the total loss of a checked extract, its budget, and what it protects, in words."""
-    budget = extract["budget"]
-    limit = float(budget["epsilon"]), float(budget["delta"])
-    # A copy in memory adds the losses by the rule of the ledger.
-    copy = PrivacyAccountant(*limit, composition=budget["composition"])
-    for payment in extract["payments"]:
-        rho = payment["rho"]
-        copy.spend(
-            float(payment["epsilon"]),
-            float(payment["delta"]),
-            rho=None if rho is None else float(rho),
-            adjacency=payment["adjacency"],
-            unit=payment["unit"],
-        )
-    total = copy.total()
+    """Return the total loss of a checked extract, its budget, and what it protects, as lines."""
+    limits, payments = extract["budget"], extract["payments"]
+    budget = Budget(float(limits["epsilon"]), float(limits["delta"]), limits["composition"])
+    total = budget.rule().total(Sums.of((_charge(payment), 1) for payment in payments))
     return (
-        f"spent: epsilon {total.epsilon:g} of {limit[0]:g}, delta {total.delta:g} of {limit[1]:g}\n"
-        f"privacy unit and adjacency: {_neighbours(copy)}"
+        f"spent: epsilon {total.epsilon:g} of {budget.epsilon:g}, "
+        f"delta {total.delta:g} of {budget.delta:g}",
+        _neighbours([(each["unit"], check_adjacency(each["adjacency"])) for each in payments]),
     )
+
+
+def _charge(payment):
+    """Return the loss of a payment in an extract, whose numbers are texts."""
+    rho = payment["rho"]
+    exact = None if rho is None else float(rho)
+    return Charge(float(payment["epsilon"]), float(payment["delta"]), exact)
 
 
 class _Twice(ValueError):

@@ -7,6 +7,7 @@ import warnings
 
 from sklearn_dptda import __version__
 from sklearn_dptda._cli._command import Command
+from sklearn_dptda._cli._terminal import tell
 
 # For each command: its module, which is imported only if the command is called, and its line in
 # the help.
@@ -25,12 +26,33 @@ COMMANDS = {
     "ledger": ("_ledger_command", "print the payments and the remaining budget of a ledger"),
 }
 
+# Class of the actions "append" and "extend", for which argparse has no public name.
+REPEATABLE = argparse._AppendAction
+
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that reports errors in the same way as the commands."""
+    """A parser that reports errors in the same way as the commands, and drops no argument.
+
+    Of an option that is given twice, argparse keeps the last one. A run would then pay for a
+    release without the columns or the bounds of the first. Only the options whose action adds
+    values to a list may therefore be repeated.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._given = set()
 
     def error(self, message):
         raise ValueError(f"{message} (see '{self.prog} --help')")
+
+    def _get_values(self, action, arg_strings):
+        # The parser calls this method each time that an option occurs, whatever its action is.
+        if action.option_strings and not isinstance(action, REPEATABLE):
+            if action.dest in self._given:
+                several = action.nargs not in (None, 0) and ", with all of its values"
+                raise argparse.ArgumentError(action, f"given twice; give it once{several or ''}")
+            self._given.add(action.dest)
+        return super()._get_values(action, arg_strings)
 
 
 def load_command(name: str) -> Command:
@@ -78,7 +100,7 @@ def main(argv=None):
         # --help and --version exit in this way, before anything else is imported.
         raise
     except KeyboardInterrupt as interrupt:
-        print(": ".join(["interrupted", *map(str, interrupt.args)]), file=sys.stderr)
+        tell(": ".join(["interrupted", *map(str, interrupt.args)]))
         return 130
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "
@@ -95,10 +117,10 @@ def _refusals_of_ledgers():
 
 
 def _refuse(error):
-    print("error:", " ".join(str(error).split()) or type(error).__name__, file=sys.stderr)
+    tell(f"error: {' '.join(str(error).split()) or type(error).__name__}")
     return 2
 
 
 def _print_warning(message, category, filename, lineno, file=None, line=None):
     """Print a warning as one line, without its place in the code."""
-    print(f"warning: {message}", file=sys.stderr)
+    tell(f"warning: {' '.join(str(message).split())}")

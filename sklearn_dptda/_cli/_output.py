@@ -3,16 +3,21 @@
 import csv
 import json
 import math
-import sys
+import re
 import threading
 import time
 from contextlib import contextmanager
 
 import numpy as np
 
+from sklearn_dptda._cli._terminal import tell
+
 # Seconds until the first progress message, and between the later ones.
 _FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 2.0, 5.0
 
+# Beginning of a formula. A single sign, such as a blood group, is none.
+_FORMULA = re.compile(r"\s*([=@]|[+-]\s*\S)")
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 
 # Of the JSON files; release.schema.json describes them.
 FORMAT_VERSION = 1
@@ -39,6 +44,20 @@ def write_csv(path, header, rows):
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows([_plain(cell) for cell in row] for row in rows)
+
+
+def refuse_formulas(what, texts):
+    """Refuse texts for a CSV file that a spreadsheet program would run as formulas.
+
+    Names and categories are public parameters, which programs must read unchanged. They are
+    therefore not escaped.
+    """
+    for text in texts:
+        if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
+            raise ValueError(
+                f"{what}: a spreadsheet program would run {text!r} as a formula. Choose a text "
+                "that begins with a letter or a digit."
+            )
 
 
 def finite_or_none(value):
@@ -75,7 +94,7 @@ def _tell(what, done):
     start = time.monotonic()
     if done.wait(_FIRST_LINE_SECONDS):
         return
-    print(f"{what} ...", file=sys.stderr, flush=True)
+    tell(f"{what} ...")
     while not done.wait(_NEXT_LINE_SECONDS):
         elapsed = time.monotonic() - start
-        print(f"{what} ... {elapsed:.0f} s", file=sys.stderr, flush=True)
+        tell(f"{what} ... {elapsed:.0f} s")

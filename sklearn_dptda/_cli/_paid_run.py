@@ -1,7 +1,6 @@
 """The steps of every command that pays: plan, refuse, read, pay and write, in this order."""
 
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Iterable
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from sklearn_dptda._cli._run_folder import (
     reserved,
     write_all,
 )
+from sklearn_dptda._cli._terminal import say, tell
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.plotting import release_report
 from sklearn_dptda.privacy import PrivacyBudgetExceeded, ReleaseKey
@@ -168,13 +168,13 @@ def run_paid(make_release, args):
         _print_plan(release, plan, budget, check)
         return
     refuse_overwriting(Path(args.out), files, args.force)
-    _check_report(args.report, args.out, files, args.force)
-    accountant = None
+    _refuse_one_file_twice(args, files)
+    _check_report(args.report, args.out, args.force)
+    accountant, unfinished = None, folder_beside(Path(args.out), files)
     if not args.resume:
-        beside = folder_beside(Path(args.out), files)
         # The run may have used up the ledger, so its folder is reported before the ledger is asked.
-        if (beside / KEY).exists():
-            raise begun(beside)
+        if (unfinished / KEY).exists():
+            raise begun(unfinished)
         check()
     try:
         with slow("reading and computing"):
@@ -186,26 +186,43 @@ def run_paid(make_release, args):
             with _repeatable(beside, accountant, (release.private, data, *people), args.resume):
                 with accountant, slow("drawing the release"):
                     result = release.release(data)
-                try:
-                    with slow("writing"):
-                        out = write_all(release, beside, result)
-                finally:
-                    # The release is paid for, so it is printed even if the files cannot be written.
-                    lines = release.private.privacy_guarantee_, *release.describe(result)
-                    print(*lines, sep="\n", flush=True)
+                with slow("writing"):
+                    out = write_all(release, beside, result)
+        _tell_of(release, result, out, budget, accountant)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_happened(accountant)) from None
+        raise KeyboardInterrupt(_happened(accountant, unfinished)) from None
     except Exception:
         if accountant is not None and accountant.spent != NOTHING_SPENT:
-            print(f"note: {_happened(accountant)}", file=sys.stderr)
+            tell(f"note: {_happened(accountant, unfinished)}")
         raise
-    print(f"written to {', '.join(str(out / name) for name in files)}")
+
+
+def _tell_of(release, result, out, budget, accountant):
+    """Print the result, and write the report.
+
+    The release is complete and its key is deleted. No error may look as if the run had to be
+    repeated, so errors become notes.
+    """
+    args, written = release.args, f"written to {', '.join(str(out / f) for f in release.files)}"
+    with _noted(f"the release is complete and {written}, but"):
+        say(release.private.privacy_guarantee_, *release.describe(result), written)
     if args.report is not None:
-        # A ledger counts; a run without one has an accountant that counts this run alone.
-        _write_report(release, result, None if args.ledger is None else accountant)
-    print(budget.left(accountant))
+        with _noted("the report was not written:"):
+            # A ledger counts; a run without one has an accountant that counts this run alone.
+            _write_report(release, result, None if args.ledger is None else accountant)
+    with _noted("the release is complete, but what is left was not printed:"):
+        say(budget.left(accountant))
     if args.seed is not None:
-        print("note: a release with a seed is for study only; it is not private", file=sys.stderr)
+        tell("note: a release with a seed is for study only; it is not private")
+
+
+@contextmanager
+def _noted(what):
+    """Turn an error into a note, because libraries raise various errors in a picture or a text."""
+    try:
+        yield
+    except Exception as error:
+        tell(f"note: {what} {error}")
 
 
 def _print_plan(release, plan, budget, check):
@@ -213,34 +230,36 @@ def _print_plan(release, plan, budget, check):
     before = " before the run" if budget.path is not None else ""
     of_plan = (planned.guarantee for planned in plan.releases)
     kinds = sorted({f"{each.unit}; {each.adjacency}" for each in of_plan})
-    print(plan, f"privacy unit and adjacency: {' and '.join(kinds)}", sep="\n")
-    print(f"{budget.left(budget.plan_with)}{before}")
-    for remark in release.remarks():
-        print(f"warning: {remark}")
-    if budget.lacks_delta:
-        print(f"note: {NO_DELTA}")
+    say(
+        *str(plan).splitlines(),
+        f"privacy unit and adjacency: {' and '.join(kinds)}",
+        f"{budget.left(budget.plan_with)}{before}",
+        *(f"warning: {remark}" for remark in release.remarks()),
+        *([f"note: {NO_DELTA}"] if budget.lacks_delta else []),
+    )
     try:
         check()
     except (PrivacyBudgetExceeded, ValueError) as error:
         raise ValueError(f"the run would be refused: {error}") from None
     if budget.path is not None:
         loss = budget.left_after(plan)
-        print(f"left after the run: epsilon={loss.epsilon:g}, delta={loss.delta:g}")
+        say(f"left after the run: epsilon={loss.epsilon:g}, delta={loss.delta:g}")
     for hint in release.hints():
-        print(hint)
+        say(hint)
 
 
 def _check_plan(plan, budget, has_adjacency):
     """Raise an error if the ledger does not cover the plan."""
-    counted = next(iter(budget.plan_with.spends()), None)
-    for planned in plan.releases if counted is not None else ():
+    counted = budget.state()
+    for planned in plan.releases if counted.number else ():
         _check_neighbours(budget.path, counted, planned.guarantee, has_adjacency)
     plan.check()
 
 
 def _check_neighbours(path, counted, own, has_adjacency):
     """Refuse a loss that a ledger cannot add, in the words of the command line."""
-    if kind_of_unit(counted.unit) != kind_of_unit(own.unit):
+    # Ledgers of earlier versions do not know their unit.
+    if kind_of_unit(counted.unit or own.unit) != kind_of_unit(own.unit):
         raise ValueError(
             f"the ledger {path} counts losses of {counted.unit}, and this command protects "
             f"{own.unit}, so that the losses cannot be added. Use another ledger for this command."
@@ -255,17 +274,30 @@ def _check_neighbours(path, counted, own, has_adjacency):
         )
 
 
-def _check_report(name, out, files, force):
+def _refuse_one_file_twice(args, files):
+    """Refuse to write to a file that the run reads, pays into or writes as well."""
+    places = (os.path.normcase(os.path.realpath(Path(args.out) / name)) for name in files)
+    used = dict.fromkeys(places, "a file of the release")
+    others = [("the records", args.graph if "graph" in args else args.points)]
+    others += [("--ledger", args.ledger), ("--report", args.report)]
+    for what, name in others:
+        if name is None or "://" in name:
+            continue
+        place = os.path.normcase(os.path.realpath(name))
+        if place in used:
+            raise ValueError(f"{what}: {name} is {used[place]}. Choose another name, or --out.")
+        used[place] = f"the file of {what}"
+
+
+def _check_report(name, out, force):
     """Refuse a report that could not be written, before anything is paid."""
     if name is None:
         return
     path, folder = Path(name).absolute(), Path(out).absolute()
-    if path.parent == folder and path.name in files:
-        raise ValueError(f"--report: {path.name} is a file of the release. Choose another name.")
     if not path.parent.exists() and path.parent in (folder, *folder.parents):
         # The run creates this folder for its results.
         return
-    if path.is_dir() or (path.exists() and not force):
+    if path.is_dir() or (os.path.lexists(path) and not force):
         raise ValueError(f"--report: {name} is there already: --force overwrites a file.")
     if not path.parent.is_dir():
         raise ValueError(f"--report: there is no folder {path.parent}. Create it first.")
@@ -274,7 +306,7 @@ def _check_report(name, out, files, force):
 
 
 def _write_report(release, result, accountant):
-    """Write the report, or say why not: the release is paid for and written already."""
+    """Write the report."""
     args = release.args
     page = release_report(
         release.private,
@@ -287,18 +319,21 @@ def _write_report(release, result, accountant):
         },
         title=f"Report of a private release: {Path(release.files[0]).stem}",
     )
-    try:
-        Path(args.report).write_text(page, encoding="utf-8")
-    except OSError as error:
-        print(f"note: the report was not written: {error}", file=sys.stderr)
-    else:
-        print(f"report: {args.report}")
+    path = Path(args.report)
+    if args.force:
+        path.unlink(missing_ok=True)
+    # A file that has appeared since the check is not overwritten, and no link is followed.
+    with path.open("x", encoding="utf-8") as file:
+        file.write(page)
+    say(f"report: {path}")
 
 
-def _happened(accountant):
+def _happened(accountant, unfinished):
     """Return a message about what an interrupted run has spent, and how to continue it."""
     if accountant is None or accountant.spent == NOTHING_SPENT:
         return NOTHING_SPENT
+    if not (unfinished / KEY).exists():
+        return f"{accountant.spent}, and the release is complete"
     return (
         f"{accountant.spent}. Run the same command with --resume to continue; it pays nothing more"
     )

@@ -12,6 +12,7 @@ from sklearn_dptda._cli._command import (
     scaled_bounds,
 )
 from sklearn_dptda._cli._output import slow
+from sklearn_dptda._cli._terminal import say
 from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.persistence import PrivatePersistence
 from sklearn_dptda.plotting import ReleasePlanDisplay
@@ -85,15 +86,19 @@ def _run(args):
             n_features=args.stand_out,
             confidence=args.confidence,
         )
-    print(plan)
-    print("command for this plan, with your file of points:")
-    print(f"  {_next_command(args, plan)}")
+    say(
+        *str(plan).splitlines(),
+        "command for this plan, with your file of points:",
+        f"  {_next_command(args, plan)}",
+    )
     if args.out is not None:
         path = output_folder(args.out) / "plan.png"
+        # An earlier picture is replaced. If it is a link, its target stays.
+        path.unlink(missing_ok=True)
         with slow("drawing"):
             axes = Figure(figsize=(5.4, 3.8), layout="constrained").subplots()
             ReleasePlanDisplay(plan).plot(ax=axes).figure_.savefig(path, dpi=150)
-        print(f"written to {path}")
+        say(f"written to {path}")
 
 
 def _next_command(args, plan):

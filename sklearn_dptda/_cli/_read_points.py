@@ -1,7 +1,6 @@
 """Readers for files of points or rows, whose error messages count rows but quote no values."""
 
 import csv
-import sys
 import tokenize
 import zipfile
 import zlib
@@ -10,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklearn_dptda._cli._gaps import column_place, is_missing, without_gaps
+from sklearn_dptda._cli._gaps import column_place, column_places, is_missing, without_gaps
+from sklearn_dptda._cli._terminal import tell
 from sklearn_dptda.utils._people import remark_on_ids
 
 # Errors that libraries raise for broken files. Archives that are encrypted, or compressed by an
@@ -78,11 +78,10 @@ def read_labelled_points(path, **options):
     names, table, labels, ids = read_table(path, **options)
     points = as_numbers(path, table, labels)
     if remark_on_ids(names or ()):
-        print(
+        tell(
             "warning: a column seems to identify people or rows, and counts as a coordinate. If a "
             "person can have several rows, pass its name to --groups, which protects all of them. "
-            "Otherwise, name the other columns by --columns.",
-            file=sys.stderr,
+            "Otherwise, name the other columns by --columns."
         )
     return points, labels, ids
 
@@ -130,9 +129,7 @@ def read_table(
         for j in range(table.shape[1])
     ]
     width, ids = table.shape[1], None
-    places = (
-        None if columns is None else [column_place("--columns", c, names, width) for c in columns]
-    )
+    places = None if columns is None else column_places("--columns", columns, names, width)
     owner = None if groups is None else column_place("--groups", groups, names, width)
     if owner is not None:
         ids = _ids(path, table[:, owner], groups)
@@ -357,10 +354,9 @@ def _text(path, key, header):
     if not rows:
         raise ValueError(f"{path} is empty.")
     if header is None and (header := _is_header(rows[0])):
-        print(
+        tell(
             f"note: the first row of {path} is taken as the names of the columns. If it is a "
-            "record, pass --no-header.",
-            file=sys.stderr,
+            "record, pass --no-header."
         )
     names = rows.pop(0) if header else None
     if not rows:

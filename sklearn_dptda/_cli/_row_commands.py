@@ -17,7 +17,8 @@ from sklearn_dptda._cli._command import (
     parse_bounds,
     table_options,
 )
-from sklearn_dptda._cli._output import finite_or_nulls
+from sklearn_dptda._cli._gaps import column_places
+from sklearn_dptda._cli._output import finite_or_nulls, refuse_formulas
 from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, run_paid
 from sklearn_dptda._cli._read_points import as_numbers, read_table
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree
@@ -227,8 +228,10 @@ class SynthesizeRelease(_RowRelease):
                 "--bounds applies to all columns, and --column-bounds to single columns: give one "
                 "of them."
             )
-        self.categories = dict(map(_parse_categories, args.categories))
-        self.intervals = {name: _parse_interval(name, ends) for name, *ends in args.column_bounds}
+        self.categories = [_parse_categories(text) for text in args.categories]
+        for _, values in self.categories:
+            refuse_formulas("--categories", values)
+        self.intervals = [_parse_interval(name, ends) for name, *ends in args.column_bounds]
         private = PrivateMeasure(
             epsilon=args.epsilon,
             bounds=parse_bounds(args.bounds),
@@ -247,18 +250,15 @@ class SynthesizeRelease(_RowRelease):
                 "written to the output, so you must say which: pass --header or --no-header."
             )
         names = names or [f"x{j}" for j in range(table.shape[1])]
-        places = {name: j for j, name in enumerate(names)} | {
-            str(j): j for j in range(len(names)) if str(j) not in names
-        }
-        by_place = partial(_by_place, places)
-        choices = by_place("--categories", self.categories)
-        integers = by_place("--integers", dict.fromkeys(args.integers))
+        refuse_formulas("names of columns", names)
+        choices = _by_place("--categories", self.categories, names)
+        integers = column_places("--integers", args.integers, names, len(names))
         if not choices.keys().isdisjoint(integers):
             raise ValueError(
                 "--integers names a column of --categories: name it in one of the two options only."
             )
         if self.intervals:
-            self.private.set_params(bounds=by_place("--column-bounds", self.intervals))
+            self.private.set_params(bounds=_by_place("--column-bounds", self.intervals, names))
         if choices:
             self.private.set_params(categories=choices)
         return names, _typed(args.points, table, labels, choices), integers
@@ -310,14 +310,10 @@ def _typed(path, table, labels, choices):
     return typed
 
 
-def _by_place(places, option, values):
-    unknown = [name for name in values if name not in places]
-    if unknown:
-        raise ValueError(
-            f"{option}: there is no column {unknown[0]!r}. Give the name of a column, or its "
-            "number from 0."
-        )
-    return {places[name]: value for name, value in values.items()}
+def _by_place(option, pairs, names):
+    """Return the value of each column for which an option has a pair of a name and a value."""
+    places = column_places(option, [name for name, _ in pairs], names, len(names))
+    return {place: value for place, (_, value) in zip(places, pairs, strict=True)}
 
 
 def _parse_categories(text):
@@ -333,7 +329,7 @@ def _parse_interval(name, ends):
         low, high = map(float, ends)
     except ValueError:
         raise ValueError(f"--column-bounds {name}: LOW and HIGH must be numbers.") from None
-    return low, high
+    return name, (low, high)
 
 
 def _add_synthesize(parser):
@@ -341,6 +337,7 @@ def _add_synthesize(parser):
     parser.add_argument(
         "--categories",
         nargs="+",
+        action="extend",
         default=[],
         metavar="NAME=A,B,C",
         help="columns of categories, with a public list of the values of each",
@@ -355,7 +352,12 @@ def _add_synthesize(parser):
         help="public interval of one column; repeat the option for other columns",
     )
     parser.add_argument(
-        "--integers", nargs="+", default=[], metavar="NAME", help="columns of whole numbers"
+        "--integers",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="columns of whole numbers",
     )
     parser.add_argument(
         "--rows",
@@ -413,6 +415,11 @@ class BoundsRelease(_RowRelease):
             random_state=args.seed,
         )
         super().__init__(args, private)
+
+    def prepare(self):
+        rows = super().prepare()
+        refuse_formulas("names of columns", [label.short() for label in self.labels])
+        return rows
 
     def describe(self, private):
         low, high = (end.tolist() for end in private.bounds_)

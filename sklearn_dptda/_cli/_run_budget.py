@@ -2,10 +2,11 @@
 
 import math
 import os
-import sys
 from typing import Any
 
+from sklearn_dptda._cli._terminal import tell
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
+from sklearn_dptda.privacy._guarantee import Sums
 
 # Said once, when a ledger is created.
 NO_DELTA = (
@@ -91,20 +92,18 @@ class RunBudget:
             return self.plan_with
         accountant = WatchedAccountant(**self._budget, path=self.path)
         if self.lacks_delta:
-            print(f"note: {NO_DELTA}", file=sys.stderr)
+            tell(f"note: {NO_DELTA}")
         return accountant
 
     def left_after(self, plan):
-        """Return what would be left after a plan, by a copy of the ledger in memory."""
-        ledger: Any = self.plan_with
-        copy = PrivacyAccountant(ledger.epsilon, ledger.delta, composition=ledger.composition)
-        for spend in ledger.spends():
-            copy.spend(spend.epsilon, spend.delta, rho=spend.rho, adjacency=spend.adjacency)
-        for planned in plan.releases:
-            one = planned.guarantee
-            for _ in range(planned.count):
-                copy.spend(one.epsilon, one.delta, rho=one.rho, adjacency=one.adjacency)
-        return copy.remaining()
+        """Return what would be left after a plan, by the sums that the ledger keeps."""
+        state = self.state()
+        planned = Sums.of((each.guarantee.charge, each.count) for each in plan.releases)
+        return state.budget.rule().remaining(state.sums.plus(planned))
+
+    def state(self):
+        """Return the sums, the adjacency and the privacy unit of all payments so far."""
+        return self.plan_with._ledger.read()
 
     def left(self, accountant):
         """Return a message about the remaining budget."""

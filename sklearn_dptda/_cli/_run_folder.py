@@ -2,11 +2,12 @@
 
 import os
 import shutil
-import sys
 import tempfile
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
-from urllib.parse import urlsplit
+
+from sklearn_dptda._cli._terminal import tell, without_secrets
 
 try:
     import fcntl
@@ -24,6 +25,10 @@ KEY = "release.key"
 _LOCK = "lock"
 # File that says which ledger a run pays into.
 _PAYER = "ledger"
+# File with the digests of the complete files of a run, written before the first of them is moved.
+_COMPLETE = "complete"
+# Suffix of an earlier release while the new one is moved to its place.
+_EARLIER = ".old"
 
 
 @contextmanager
@@ -44,6 +49,10 @@ def reserved(out, files, force, resumes):
         raise begun(beside) from None
     lock = _locked(beside)
     try:
+        # A run may have been killed after it had moved an earlier file away.
+        for name in files:
+            if (beside / f"{name}{_EARLIER}").exists() and not os.path.lexists(out / name):
+                os.replace(beside / f"{name}{_EARLIER}", out / name)
         # Another run may have written its release since the first check.
         refuse_overwriting(out, files, force)
         room = beside / "room"
@@ -61,7 +70,8 @@ def reserved(out, files, force, resumes):
         elif beside.is_dir():
             # Incomplete files are of no use and are deleted.
             for file in beside.iterdir():
-                if file.name not in (KEY, _LOCK, _PAYER):
+                kept = file.name in (KEY, _LOCK, _PAYER, _COMPLETE) or file.suffix == _EARLIER
+                if not kept:
                     file.unlink()
         lock.close()
 
@@ -81,10 +91,7 @@ def place_of(path):
     """Return the place of a ledger, without the user and the password of a server."""
     if path is None:
         return "no ledger"
-    if "://" not in path:
-        return os.path.realpath(path)
-    url = urlsplit(path)
-    return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+    return without_secrets(path) if "://" in path else os.path.realpath(path)
 
 
 def folder_beside(out, files):
@@ -93,10 +100,15 @@ def folder_beside(out, files):
 
 
 def begun(beside):
+    remedy = "delete the folder. It contains no release that was paid for."
+    if (beside / KEY).exists():
+        remedy = (
+            "continue it with --resume, or delete the folder. Deleting it forfeits the release if "
+            "it was paid for."
+        )
     return ValueError(
         f"{beside} exists: another run is making this release. If there is no other run, an "
-        "earlier one was interrupted: continue it with --resume, or delete the folder. Deleting it "
-        "forfeits the release if it was paid for."
+        f"earlier one was interrupted: {remedy}"
     )
 
 
@@ -115,18 +127,27 @@ def _locked(beside):
 
 
 def refuse_overwriting(out, files, force):
-    earlier = [out / name for name in files if (out / name).exists()]
+    """Refuse to overwrite files, unless an interrupted run of this release has moved them here."""
+    complete = folder_beside(out, files) / _COMPLETE
+    own = complete.read_text(encoding="utf-8").splitlines() if complete.exists() else []
+    earlier = [out / name for name in files if os.path.lexists(out / name)]
     blocked = [path for path in earlier if not path.is_file()]
     if blocked:
         raise ValueError(
             f"{blocked[0]} is not a file, so the release cannot be written there. Move it, or "
             "choose another folder with -o."
         )
-    if earlier and not force:
+    foreign = [path for path in earlier if not force and _line_of(path) not in own]
+    if foreign:
         raise ValueError(
-            f"{earlier[0]} contains an earlier release, which was paid for. --force overwrites it; "
+            f"{foreign[0]} contains an earlier release, which was paid for. --force overwrites it; "
             "-o chooses another folder."
         )
+
+
+def _line_of(path):
+    """Return the digest and the name of a file."""
+    return f"{sha256(path.read_bytes()).hexdigest()}  {path.name}"
 
 
 def write_all(release, beside, result):
@@ -140,6 +161,9 @@ def write_all(release, beside, result):
         for name in release.files:
             with (beside / name).open("rb+") as file:
                 os.fsync(file.fileno())
+        # A resumed run writes other bytes if a format contains a time, so that lines are added.
+        with (beside / _COMPLETE).open("a", encoding="utf-8") as file:
+            file.writelines(f"{_line_of(beside / name)}\n" for name in release.files)
         _move(beside, out, release.files)
     except Exception as error:
         # The release must not be lost, and libraries raise various errors when a disk is full.
@@ -149,7 +173,7 @@ def write_all(release, beside, result):
         except BaseException:
             shutil.rmtree(other, ignore_errors=True)
             raise
-        print(f"note: written to {other} instead of {out}: {error}", file=sys.stderr)
+        tell(f"note: written to {other} instead of {out}: {error}")
         return other
     return out
 
@@ -159,12 +183,12 @@ def _move(beside, out, files):
     try:
         for name in files:
             if (out / name).exists():
-                os.replace(out / name, beside / f"{name}.old")
+                os.replace(out / name, beside / f"{name}{_EARLIER}")
             os.replace(beside / name, out / name)
     except BaseException:
         for name in files:
             if not (beside / name).exists():
                 os.replace(out / name, beside / name)
-            if (beside / f"{name}.old").exists():
-                os.replace(beside / f"{name}.old", out / name)
+            if (beside / f"{name}{_EARLIER}").exists():
+                os.replace(beside / f"{name}{_EARLIER}", out / name)
         raise

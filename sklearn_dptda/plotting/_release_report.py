@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from sklearn_dptda.model_selection import pipeline_guarantee
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLoss
+from sklearn_dptda.privacy._guarantee import Budget, Charge, Sums
 from sklearn_dptda.privacy._parameters import public_parameters
 
 _PACKAGES = ("sklearn-dptda", "numpy", "scipy", "scikit-learn", "gudhi", "opendp")
@@ -43,14 +44,12 @@ th { white-space: nowrap; overflow-wrap: normal; }
 
 def budget_over_time(accountant: PrivacyAccountant) -> list[PrivacyLoss]:
     """Return what was left at the start and after each payment, by the budget in force now."""
-    # A copy in memory pays again, one payment after the other.
-    rule: Any = accountant.composition
-    copy = PrivacyAccountant(accountant.epsilon, accountant.delta, None, rule)
-    left = [copy.remaining()]
-    spend: Any
+    rule = Budget(accountant.epsilon, accountant.delta, accountant.composition).rule()
+    sums = Sums()
+    left = [rule.remaining(sums)]
     for spend in accountant.spends():
-        copy.spend(spend.epsilon, spend.delta, rho=spend.rho, adjacency=spend.adjacency)
-        left.append(copy.remaining())
+        sums = sums.plus(Sums.of([(Charge(spend.epsilon, spend.delta, spend.rho), 1)]))
+        left.append(rule.remaining(sums))
     return left
 
 

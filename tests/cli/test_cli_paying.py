@@ -1,5 +1,6 @@
 """Commands that pay: ledgers, dry runs, refusals before a payment, and messages after it."""
 
+import csv
 import importlib
 import io
 import json
@@ -7,10 +8,13 @@ import os
 import pkgutil
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import zipfile
+from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import gudhi
@@ -24,7 +28,7 @@ from sklearn_dptda import _cli
 from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._diagram_commands import _summary
-from sklearn_dptda._cli._main import COMMANDS, load_command
+from sklearn_dptda._cli._main import COMMANDS, REPEATABLE, build_parser, load_command
 from sklearn_dptda._cli._output import finite_or_nulls, slow
 from sklearn_dptda._cli._run_folder import place_of
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
@@ -63,10 +67,22 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def quickly(name, *options):
+    """Return options, and those of the options that make a command quick that are not among them.
+
+    No option may be given twice.
+    """
+    words, quick = PAYING[name][0], []
+    starts = [place for place, word in enumerate(words) if word.startswith("--")]
+    for start, end in pairwise([*starts, len(words)]):
+        quick += [] if words[start] in options else words[start:end]
+    return [*quick, *options]
+
+
 def call(name, *options):
     """Run a command on its file, with the arguments that make it quick."""
     path = "graph.npy" if name == "graph" else "rows.npy"
-    return main([name, path, *PAYING[name][0], *options, "-o", "out"])
+    return main([name, path, *quickly(name, *options), "-o", "out"])
 
 
 @pytest.mark.slow
@@ -212,6 +228,16 @@ def test_ledgers_of_other_units_are_refused_in_words_of_the_command_line(folder,
     assert not (folder / "out").exists()
 
 
+def test_a_ledger_of_an_earlier_version_has_no_unit(folder, monkeypatch):
+    PrivacyAccountant(9.0, path="l.db").spend(1.0, unit="one person")
+    with closing(sqlite3.connect("l.db")) as old, old:
+        old.execute("ALTER TABLE privacy_budget DROP COLUMN unit")
+        old.execute("ALTER TABLE privacy_spend DROP COLUMN unit")
+    # Without the mark, which contains the unit.
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    assert call("bounds", "--ledger", "l.db", "--dry-run") == 0
+
+
 @pytest.mark.slow
 def test_what_is_left_after_a_run_agrees_with_the_run(folder, capsys):
     ledger = ("--ledger", "l.db", "--budget", "9", "1e-3")
@@ -221,6 +247,18 @@ def test_what_is_left_after_a_run_agrees_with_the_run(folder, capsys):
     assert call("betti", *ledger, "--epsilon", "0.25") == 0
     assert capsys.readouterr().out.splitlines()[-1] == line.replace("after the run", "in l.db")
     assert len(PrivacyAccountant.open("l.db")) == 2
+
+
+def test_the_time_of_a_dry_run_does_not_grow_with_the_number_of_payments(folder, monkeypatch):
+    with PrivacyAccountant(9.0, 1e-3, path="l.db", composition="zcdp") as budget:
+        budget.spend(0.5, rho=0.01, unit="one row")
+
+    def fail(*_, **__):
+        raise AssertionError("the payments are read one by one, or paid again")
+
+    monkeypatch.setattr(PrivacyAccountant, "spends", fail)
+    monkeypatch.setattr(PrivacyAccountant, "spend", fail)
+    assert call("bounds", "--ledger", "l.db", "--dry-run") == 0
 
 
 @pytest.mark.slow
@@ -338,7 +376,7 @@ def test_kinds_of_clusters(kind, folder):
 @pytest.mark.parametrize("kind", ["morse", "mixture", "kmeans", "tree", "cube"])
 def test_clusters_state_their_columns_and_their_noise(kind, folder, capsys):
     np.savetxt("rows.csv", ROWS, delimiter=",", header="age,mass", comments="")
-    command = ["cluster", "rows.csv", "--header", *PAYING["cluster"][0], "--kind", kind]
+    command = ["cluster", "rows.csv", "--header", *quickly("cluster", "--kind", kind)]
     assert main([*command, "--epsilon", "20", "--seed", "0", "-o", "out"]) == 0
     line = next(s for s in capsys.readouterr().out.splitlines() if s.startswith("standard"))
     assert "(age)" in line and "(mass)" in line and "in the weights" in line
@@ -396,6 +434,40 @@ def test_synthetic_rows_have_the_columns_of_the_table(folder, capsys):
     assert header == "age,job,x" and len(rows) == 50
     for age, job, x in (row.split(",") for row in rows):
         assert 0 <= int(age) <= 120 and job in ("cook", "nurse", "smith") and abs(float(x)) < 1e9
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@x", "-2+3", "+ x", "\t=1", "\r@x"])
+def test_no_text_in_a_table_is_a_formula(text, folder, capsys):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pandas.DataFrame(ROWS, columns=[text, "b"]).to_parquet("t.parquet")
+    for command in (
+        ["synthesize", "t.parquet"],
+        ["bounds", "t.parquet"],
+        ["synthesize", "rows.npy", "--categories", f"0={text}"],
+    ):
+        assert main([*command, *LEDGER_OF_ONE, "-o", "out"]) == 2
+        assert "as a formula" in capsys.readouterr().err
+    assert not (folder / "one.db").exists()
+
+
+def test_columns_of_clusters_are_no_formulas(folder):
+    np.savetxt("rows.csv", ROWS, delimiter=",", header="=1+1,b", comments="")
+    assert main(["cluster", "rows.csv", "--header", *PAYING["cluster"][0], "-o", "out"]) == 0
+    header = (folder / "out" / "clusters.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert header == "component,cluster,weight,mean_=1+1,mean_b"
+
+
+def test_categories_are_the_same_texts_in_the_output(folder):
+    signs = ["+", "-", "-1", "+2.5e-3", "1=2"]
+    with open("t.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["sign"], *([sign] for sign in signs * 60)])
+    command = ["--header", "--categories", f"sign={','.join(signs)}", "--seed", "0"]
+    assert main(["synthesize", "t.csv", *command, "-o", "out"]) == 0
+    with open("out/synthetic.csv", newline="", encoding="utf-8") as file:
+        assert {row[0] for row in csv.reader(file)} == {"sign", *signs}
+    # The command reads its own output.
+    assert main(["synthesize", "out/synthetic.csv", *command, "-o", "again"]) == 0
 
 
 def test_a_value_beyond_its_list_is_refused_and_not_quoted(folder, capsys):
@@ -484,13 +556,153 @@ def test_a_failure_after_the_payment_says_so(folder, capsys, monkeypatch):
     def fail(*_, **__):
         raise OSError(28, "No space left on device", "out/x")
 
-    monkeypatch.setattr("sklearn_dptda._cli._paid_run.write_json", fail)
-    assert call("cluster") == 2
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn_dptda._cli._paid_run.write_json", fail)
+        assert call("cluster") == 2
     printed = capsys.readouterr()
-    assert "2 cluster(s) of weight" in printed.out
+    # The key of the run still exists, so nothing is published yet.
+    assert not printed.out
     note, error = printed.err.splitlines()
     assert note.startswith("note: epsilon=1, delta=1e-06 was spent")
     assert error == "error: out/x: No space left on device"
+    assert call("cluster", "--resume") == 0
+    assert "2 cluster(s) of weight" in capsys.readouterr().out
+
+
+class Killed(BaseException):
+    """Stands for a signal that cannot be caught: nothing is moved afterwards."""
+
+
+def killed_after(number):
+    """Return a replacement of os.replace that fails after so many moves of released files."""
+    moved, replace = [], os.replace
+
+    def move(source, target):
+        is_release = Path(target).name.startswith("clusters")
+        if len(moved) < number or not is_release:
+            replace(source, target)
+        moved.extend([target] * is_release)
+        if len(moved) >= number:
+            raise Killed
+
+    return move
+
+
+@pytest.mark.parametrize(
+    ("force", "moves"), [(False, 1), (False, 2), *((True, moves) for moves in (1, 2, 3, 4))]
+)
+def test_a_run_that_was_killed_between_moves_goes_on(force, moves, folder, capsys, monkeypatch):
+    options = ("--ledger", "l.db", "--budget", "9", "1e-3", *["--force"] * force)
+    if force:
+        assert call("cluster", "--seed", "0") == 0
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(os, "replace", killed_after(moves))
+        call("cluster", *options)
+    capsys.readouterr()
+    # A file of other origin is not overwritten.
+    if not force:
+        kept = (folder / "out" / "clusters.json").read_bytes()
+        (folder / "out" / "clusters.json").write_text("{}")
+        assert call("cluster", *options, "--resume") == 2
+        assert "contains an earlier release" in capsys.readouterr().err
+        (folder / "out" / "clusters.json").write_bytes(kept)
+    # A resumed run that fails leaves all as it was.
+    before = {path.name: path.read_bytes() for path in folder.glob("out/clusters.*")}
+    assert call("cluster", *options, "--resume", "--epsilon", "2") == 2
+    after = {path.name: path.read_bytes() for path in folder.glob("out/clusters.*")}
+    assert before.items() <= after.items()
+    # Of each file, the earlier or the new version is in its place.
+    assert len(after) == (2 if force else moves)
+    assert call("cluster", *options, "--resume") == 0
+    assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json"]
+    budget = PrivacyAccountant.open("l.db")
+    (release,) = budget.releases()
+    written = json.loads((folder / "out" / "clusters.json").read_text(encoding="utf-8"))
+    assert np.array_equal(budget.release(release.key)["cluster_centers_"], written["means"])
+
+
+class Broken(io.StringIO):
+    """A stream to a pipe that nobody reads."""
+
+    def write(self, text):
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def test_a_release_that_cannot_be_printed_is_complete(folder, capsys, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", Broken())
+        assert call("cluster", "--report", "out/r.html", *LEDGER_OF_ONE) == 0
+    assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json", "r.html"]
+    (note,) = capsys.readouterr().err.splitlines()
+    assert note.startswith("note: the release is complete and written to out") and note.endswith(
+        "but the output could not be printed (Broken pipe)"
+    )
+    # Nothing but the output is of use in other commands, so that they fail.
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", Broken())
+        assert main(["ledger", "one.db"]) == 2
+    assert "error: the output could not be printed" in capsys.readouterr().err
+    # A message that cannot be printed ends no run.
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", Broken())
+        assert call("cluster", "--seed", "0", "--force") == 0
+
+
+def test_a_key_is_deleted_before_anything_is_printed(folder, capsys, monkeypatch):
+    def describe(*_):
+        assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json"]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sklearn_dptda._cli._row_commands.ClusterRelease.describe", describe)
+    assert call("cluster") == 130
+    expected = "interrupted: epsilon=1, delta=1e-06 was spent, and the release is complete\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_a_folder_without_a_key_can_be_deleted(folder, capsys):
+    (folder / "out" / ".clusters.json.part").mkdir(parents=True)
+    assert call("cluster") == 2
+    assert "delete the folder. It contains no release that was paid" in capsys.readouterr().err
+
+
+def test_files_that_one_run_would_use_twice_are_refused_unpaid(folder, capsys):
+    ledger = ("--ledger", "one.db", "--budget", "1", "1e-3")
+    for options, message in (
+        (("--ledger", "out/clusters.csv", "--budget", "1"), "--ledger: out/clusters.csv is a file"),
+        ((*ledger, "--report", "rows.npy"), "--report: rows.npy is the file of the records"),
+        ((*ledger, "--report", "./one.db"), "--report: ./one.db is the file of --ledger"),
+        ((*ledger, "--report", "out/clusters.csv"), "out/clusters.csv is a file of the release"),
+    ):
+        assert call("cluster", *options, "--force") == 2
+        assert message in capsys.readouterr().err
+    assert os.listdir(".") and not {"one.db", "out"} & set(os.listdir("."))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
+def test_links_to_nowhere_are_neither_followed_nor_overwritten_unasked(folder, capsys):
+    options = ("--report", "r.html", *LEDGER_OF_ONE)
+    (folder / "r.html").symlink_to("target.html")
+    assert call("cluster", *options) == 2
+    assert "--report: r.html is there already" in capsys.readouterr().err
+    (folder / "out").mkdir()
+    (folder / "out" / "clusters.csv").symlink_to("target.csv")
+    assert call("cluster", *options, "--force") == 2
+    assert "is not a file" in capsys.readouterr().err
+    (folder / "out" / "clusters.csv").unlink()
+    (folder / "link.db").symlink_to("target.db")
+    assert call("cluster", "--ledger", "link.db", "--budget", "1", "1e-3") == 2
+    assert not (folder / "one.db").exists() and not any(folder.glob("**/target*"))
+    assert call("cluster", *options, "--force") == 0
+    assert not (folder / "r.html").is_symlink() and not any(folder.glob("**/target*"))
+
+
+@pytest.mark.slow
+def test_a_report_that_fails_is_noted(folder, capsys, monkeypatch):
+    monkeypatch.setattr("sklearn_dptda._cli._paid_run.release_report", lambda *_, **__: 1 / 0)
+    assert call("cluster", "--report", "r.html") == 0
+    printed = capsys.readouterr()
+    assert printed.err == "note: the report was not written: division by zero\n"
+    assert "no ledger" in printed.out
 
 
 @pytest.mark.slow
@@ -624,6 +836,55 @@ def test_help_and_version_import_nothing_that_is_slow(argument):
         "assert not {'numpy', 'sklearn', 'scipy', 'opendp'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code, argument], check=True, stdout=subprocess.PIPE)
+
+
+def options_of(name):
+    """Return the parser of a command, and its options except --help."""
+    subparsers = build_parser(name)._subparsers._group_actions[0]
+    parser = subparsers.choices[name]
+    return parser, [a for a in parser._actions if a.option_strings and a.dest != "help"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_option_of_any_command_is_dropped_if_it_is_repeated(name):
+    parser, options = options_of(name)
+    assert len(options) >= 4
+    for option in options:
+        value = option.choices[0] if option.choices else "1"
+        number = option.nargs if isinstance(option.nargs, int) else 1
+        # The last spelling of a flag is its negation, if it has one.
+        for again in (option.option_strings[0], option.option_strings[-1]):
+            words = [option.option_strings[0], *[value] * number, again, *[value] * number]
+            with pytest.raises(ValueError) as caught:
+                # A positional argument or another option is missing as well.
+                parser.parse_args([*words, "--unknown"])
+            assert ("given twice" in str(caught.value)) != isinstance(option, REPEATABLE)
+
+
+def test_a_repeated_option_adds_to_a_list_or_is_refused_unpaid(folder, capsys):
+    (folder / "t.csv").write_text("a,b,c,d\n" + "0,1,,2\n1,2,7,3\n" * 150)
+    lists = ["--categories", "a=0,1", "--categories", "b=1,2", "--integers", "c"]
+    lists += ["--integers", "d", "--fill", "c=5", "--fill", "d=6", "--column-bounds", "c", "0"]
+    lists += ["9", "--column-bounds", "d", "0", "9", "--columns", "a", "b", "--columns", "c", "d"]
+    assert main(["synthesize", "t.csv", "--header", *lists, "--rows", "20", "-o", "out"]) == 0
+    header, *rows = (folder / "out" / "synthetic.csv").read_text().splitlines()
+    assert header == "a,b,c,d" and all(re.fullmatch(r"[01],[12],\d,\d", row) for row in rows)
+    ledger = ("--ledger", "l.db", "--budget", "9")
+    assert main(["diagram", "t.csv", "--bounds", "0", "1", "--bounds", "1", "2", *ledger]) == 2
+    error = capsys.readouterr().err
+    assert "--bounds: given twice; give it once, with all of its values (see" in error
+    for options, message in (
+        (["--categories", "a=0,1", "0=2,3"], "--categories names the column '0' twice"),
+        (["--column-bounds", "a", "0", "1", "--column-bounds", "a", "0", "2"], "column 'a' twice"),
+        (["--fill", "a=1", "a=2"], "--fill names the column 'a' twice"),
+        (["--columns", "a", "a"], "--columns names the column 'a' twice"),
+    ):
+        assert main(["synthesize", "t.csv", "--header", *options, *ledger]) == 2
+        assert message in capsys.readouterr().err
+    (folder / "t.csv").write_text("a,a\n1,2\n")
+    assert main(["synthesize", "t.csv", "--header", "--columns", "a", *ledger]) == 2
+    assert "several columns are named 'a': give a number from 0" in capsys.readouterr().err
+    assert not (folder / "l.db").exists()
 
 
 def test_every_command_is_registered():
@@ -762,6 +1023,38 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
     assert len(budget) == 1 and budget.releases()[0].size
     assert call(name, *LEDGER_OF_ONE, "--force", "--resume") == 2
     assert "there is no interrupted run in out that has paid" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("secret", ["secret", "se/cr@et", "se?cret", "se cret", "se?cr@et"])
+def test_no_message_contains_a_password(secret, folder, capsys):
+    urls = [f"postgresql://me:{secret}@host/db", f"x://host/db?password={secret.replace(' ', '+')}"]
+    for url in urls:
+        for command in (["ledger", url, "--check"], ["ledger", "l.db", url], ["ledger", url]):
+            assert main(command) == 2
+            said = capsys.readouterr().err
+            assert said.startswith("error: ")
+            assert not {"me", "secret", "se", "cret", "cr", "et"} & set(re.split(r"\W+", said))
+
+
+def test_texts_of_others_cannot_command_a_terminal(folder, capsys, monkeypatch):
+    with PrivacyAccountant(2.0, path="l.db") as budget:
+        budget.spend(0.5, what="\x1b[2J\nleft: epsilon=9 \u202e")
+    assert main(["ledger", "l.db"]) == 0
+    line, *_, left, _ = capsys.readouterr().out.splitlines()
+    assert r"\x1b[2J\nleft: epsilon=9 \u202e  not stored" in line and "1.5" in left
+    assert main(["diagram", "\x1b[2J.csv", "--bounds", "0", "1"]) == 2
+    assert capsys.readouterr().err == "error: there is no file \\x1b[2J.csv.\n"
+    # Characters that the terminal cannot show are no error.
+    output = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, encoding="ascii"))
+    budget.spend(0.5, what="\u03bb")
+    assert main(["ledger", "l.db"]) == 0 and rb"\u03bb  not stored" in output.getvalue()
+
+
+def test_only_one_module_prints():
+    for path in Path(_cli.__file__).parent.glob("*.py"):
+        prints = re.search(r"\bprint\(|sys\.std(out|err)", path.read_text(encoding="utf-8"))
+        assert bool(prints) == (path.name == "_terminal.py"), path.name
 
 
 def test_the_place_of_a_ledger_contains_no_password(folder):

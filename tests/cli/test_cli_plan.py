@@ -1,6 +1,7 @@
 """The command that plans: it reads nothing, and the printed command keeps its promise."""
 
 import json
+import os
 import shlex
 
 import numpy as np
@@ -61,6 +62,15 @@ def test_nothing_is_written_without_a_folder(tmp_path, capsys, monkeypatch):
     assert main(["plan", *PUBLIC, *options]) == 0
     assert "shows a component" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
+def test_a_picture_takes_the_place_of_a_link(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.png").symlink_to("target.png")
+    assert main(["plan", *LOOP, "-o", "."]) == 0
+    assert (tmp_path / "plan.png").is_file() and not (tmp_path / "target.png").exists()
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.plotting import PersistenceDiagramDisplay, release_report
+from sklearn_dptda.plotting._release_report import budget_over_time
 from sklearn_dptda.privacy import PrivacyAccountant
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
@@ -66,6 +67,17 @@ def test_a_report_says_the_guarantee_and_the_budget():
     # Before and after each payment.
     assert re.search(r"3 2\.5 2 .*DPLloyd .* 1 2\.5 1\.5", words)
     assert "1.5 of epsilon is left" in words and sklearn_dptda.__version__ in words
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+def test_the_budget_over_time_is_added_up_without_paying_again(composition, monkeypatch):
+    budget = PrivacyAccountant(3.0, 1e-3, composition=composition)
+    left = [budget.remaining()]
+    for rho in (0.01, None, 0.02):
+        budget.spend(0.5, rho=rho)
+        left.append(budget.remaining())
+    monkeypatch.delattr(PrivacyAccountant, "spend")
+    assert budget_over_time(budget) == left
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
