@@ -27,6 +27,7 @@ from scipy.sparse import csr_array, issparse
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy._ledger_stores import Execute, Store
+from sklearn_dptda.privacy._parameters import check_sparse
 from sklearn_dptda.privacy._release import as_arrays
 from sklearn_dptda.privacy._release_key import sync_folder
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
@@ -336,6 +337,13 @@ def _objects(content: Any) -> NDArray[Any]:
     return array.reshape(shape)
 
 
+def _sparse(content: Any) -> csr_array:
+    shape, parts = content
+    matrix = csr_array(tuple(parts), shape=tuple(shape))
+    check_sparse(matrix, "the release")
+    return matrix
+
+
 def _of_kind(content: Any) -> Any:
     name, parts = content
     # If the type is not registered in this process, return its parts by name.
@@ -348,6 +356,6 @@ _MAKERS: dict[str, Callable[[Any], Any]] = {
     "tuple": tuple,
     "dict": dict,
     "objects": _objects,
-    "sparse": lambda content: csr_array(tuple(content[1]), shape=tuple(content[0])),
+    "sparse": _sparse,
     "kind": _of_kind,
 }

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import os
 import pickle
 import shutil
@@ -126,6 +127,18 @@ def pickled_array():
     return buffer.getvalue()
 
 
+def npy(*numbers):
+    buffer = io.BytesIO()
+    np.save(buffer, np.array(numbers))
+    return buffer.getvalue()
+
+
+# A sparse matrix, whose index is in the array 1.
+_SPARSE = json.dumps(
+    {"format_version": 1, "release": {"sparse": [[1, 2], [{"array": 0}, {"array": 1}, [0, 1]]]}}
+)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -146,6 +159,7 @@ def pickled_array():
         ),
         (archive({"release.json": '{"format_version": 2, "release": []}'}), "a newer version"),
         (archive({"release.json": "[" * 100_000}), "damaged"),
+        (archive({"release.json": _SPARSE, "0.npy": npy(1.0), "1.npy": npy(9**9)}), "damaged"),
         # A megabyte that would expand to a gigabyte.
         (archive({"release.json": "{}"}, zipfile.ZIP_DEFLATED), "damaged"),
     ],
