@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, cast
 
 from sklearn_dptda._typing import PathLike
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
+from sklearn_dptda.privacy._whole_file import forget_temporary_name, whole_file
 
 # Seconds that a writer waits for the lock.
 _LOCK_TIMEOUT = 60.0
@@ -164,7 +165,8 @@ class SqliteStore(Store):
     """
 
     def __init__(self, location: str) -> None:
-        self.location = location
+        # While the ledger is created, the file has a temporary name.
+        self.location = self._file = location
         self.place = repr(location)
 
     @contextmanager
@@ -183,36 +185,23 @@ class SqliteStore(Store):
 
     @contextmanager
     def creation(self) -> Iterator[Execute]:
-        """Create the file, which must not exist, and continue like ``transaction``."""
+        """Like ``transaction``, in a new file, which gets its name after the commit."""
         try:
-            os.close(os.open(self.location, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+            with whole_file(self.location) as self._file, self.transaction() as execute:
+                yield execute
         except FileExistsError:
             raise taken(self.place) from None
         except OSError as error:
             raise _unusable(self.place, error.strerror or error) from None
-        try:
-            with self.transaction() as execute:
-                yield execute
-        except BaseException:
-            # A committed ledger must stay even if something failed afterwards, since another
-            # process may have spent from it.
-            if not self._committed():
-                with suppress(OSError):
-                    os.unlink(self.location)
-            raise
-
-    def _committed(self) -> bool:
-        try:
-            with closing(self._connect()) as connection:
-                return self.has_ledger(_executor(connection))
-        except sqlite3.Error:
-            # If it is unknown whether something was committed, nothing must be removed.
-            return True
+        finally:
+            self._file = self.location
 
     def home(self, execute: Execute) -> str | None:
         """Machine, file system and inode of the file, which copies do not share."""
         try:
-            file, system = os.stat(self.location), file_system_identity(self.location)
+            if os.stat(self._file).st_nlink > 1:
+                forget_temporary_name(self._file)
+            file, system = os.stat(self._file), file_system_identity(self._file)
         except OSError as error:
             raise _unusable(self.place, error.strerror or error) from None
         if file.st_nlink > 1:
@@ -235,7 +224,7 @@ class SqliteStore(Store):
 
     def _connect(self) -> sqlite3.Connection:
         # This never creates a file: a ledger that was deleted must not be replaced by an empty one.
-        name = self.location.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        name = self._file.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         connection = sqlite3.connect(
             f"file:{name}?mode=rw", uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None
         )

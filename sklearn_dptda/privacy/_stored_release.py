@@ -13,11 +13,9 @@ import io
 import json
 import math
 import os
-import uuid
 import zipfile
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +27,8 @@ from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy._ledger_stores import Execute, Store
 from sklearn_dptda.privacy._parameters import check_sparse
 from sklearn_dptda.privacy._release import as_arrays
-from sklearn_dptda.privacy._release_key import sync_folder
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
+from sklearn_dptda.privacy._whole_file import sync_folder, whole_file
 
 CREATE_RELEASE = """
 CREATE TABLE IF NOT EXISTS privacy_release (
@@ -188,27 +186,13 @@ def list_digests(execute: Execute, store: Store) -> dict[str, str]:
 
 
 def _write_file(folder: str, name: str, content: bytes, mode: int) -> None:
-    """Write a file that is complete as soon as it has its name, even after a power failure.
-
-    The file has the same access permissions as the ledger.
-    """
+    """Write a file with the same access permissions as the ledger."""
     # Users with read access to a folder also need the permission to enter it.
     os.makedirs(folder, mode=mode | (mode & 0o444) >> 2, exist_ok=True)
     sync_folder(os.path.dirname(folder))
     place = os.path.join(folder, name)
-    new = f"{place}.{uuid.uuid4().hex}"
-    try:
-        with open(new, "xb") as file:
-            os.chmod(new, mode)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, place)
-        sync_folder(folder)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(new)
-        raise
+    with whole_file(place, mode, overwrite=True) as temporary, open(temporary, "wb") as file:
+        file.write(content)
 
 
 # All formats up to this version can be read. The tests contain a file of each version.

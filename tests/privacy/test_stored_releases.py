@@ -719,6 +719,41 @@ def test_keys_in_files_are_for_their_owner_alone(tmp_path):
         ReleaseKey.open(path)
 
 
+def test_processes_that_open_a_new_key_at_once_get_one_key(tmp_path, monkeypatch):
+    path, original, others = tmp_path / "release.key", os.open, []
+
+    def opened(*arguments, **options):
+        descriptor = original(*arguments, **options)
+        if not others:
+            others.append(None)
+            others.append(ReleaseKey.open(path))
+        return descriptor
+
+    monkeypatch.setattr(os, "open", opened)
+    assert ReleaseKey.open(path).name() == others[1].name()
+    assert [file.name for file in tmp_path.iterdir()] == ["release.key"]
+
+
+def test_a_full_disk_leaves_no_part_of_a_key(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            ReleaseKey.open(tmp_path / "release.key")
+    assert not list(tmp_path.iterdir())
+    ReleaseKey.open(tmp_path / "release.key")
+
+
+def test_a_key_does_not_stay_under_its_temporary_name(tmp_path):
+    path, left = tmp_path / "release.key", tmp_path / f".sklearn_dptda-{'a' * 32}"
+    key = ReleaseKey.open(path)
+    os.link(path, left)
+    assert ReleaseKey.open(path).name() == key.name()
+    assert not left.exists()
+
+
 GRANTS = """
 CREATE ROLE looker LOGIN; CREATE ROLE payer LOGIN;
 GRANT SELECT ON privacy_budget, privacy_spend, privacy_release TO looker, payer;
