@@ -13,6 +13,7 @@ import io
 import json
 import math
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -44,6 +45,7 @@ _READ_PAID = (
     "SELECT digest FROM privacy_spend LEFT JOIN privacy_release "
     "ON privacy_spend.id = privacy_release.id WHERE privacy_spend.id = :id"
 )
+_DIGEST = re.compile("[0-9a-f]{64}")
 # If the ledger is a file, larger releases, in bytes, are stored in files beside it.
 _LARGE = 1 << 20
 # A repeated computation of the same draw may differ by this much, relative and absolute, because of
@@ -154,8 +156,15 @@ def read_release(execute: Execute, store: Store, key: str) -> Any:
     digest, content = rows[0]
     try:
         if content is None:
-            with open(os.path.join(str(store.folder), digest), "rb") as file:
+            # The digest is the name of a file. Other text could be a path to any file of the
+            # reader, because a user who may only pay into a ledger on a server can write it.
+            if store.folder is None or not _DIGEST.fullmatch(str(digest)):
+                raise ValueError("it is damaged")
+            with open(os.path.join(store.folder, digest), "rb") as file:
                 content = file.read()
+        # Some database drivers return a view of bytes.
+        if not isinstance(content, bytes | bytearray | memoryview):
+            raise ValueError("it is damaged")
         if hashlib.sha256(content).hexdigest() != digest:
             raise ValueError("it is damaged")
         return from_bytes(bytes(content))

@@ -382,6 +382,36 @@ def test_replicates_of_people_are_paid_as_people(tmp_path):
     assert len(budget) == 4 and len(units) == 1 and "one person" in units.pop()
 
 
+@pytest.mark.parametrize("other", ["", ".", "/elsewhere", "../elsewhere", "x" * 64, 5, b"a"])
+def test_a_digest_names_a_file_of_the_ledger_or_nothing(other, tmp_path, monkeypatch):
+    path, elsewhere = tmp_path / "a.db", tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"a file of the reader")
+    budget = PrivacyAccountant(9.0, path=path)
+    budget.spend(1.0, key="a" * 32)
+    budget.store("a" * 32, [1.0])
+    other = str(elsewhere) if other == "/elsewhere" else other
+    opened = []
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE privacy_release SET digest = ?, content = NULL", (other,))
+    module = "sklearn_dptda.privacy._stored_release"
+    monkeypatch.setattr(f"{module}.open", lambda *place: opened.append(place), raising=False)
+    with pytest.raises(PrivacyLedgerError, match="it is damaged"):
+        budget.release("a" * 32)
+    assert not opened
+
+
+@pytest.mark.parametrize("content", ["text", 5, 0.5])
+def test_content_that_is_not_bytes_is_damaged(content, tmp_path):
+    path = tmp_path / "a.db"
+    budget = PrivacyAccountant(9.0, path=path)
+    budget.spend(1.0, key="a" * 32)
+    budget.store("a" * 32, [1.0])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE privacy_release SET content = ?", (content,))
+    with pytest.raises(PrivacyLedgerError, match="it is damaged"):
+        budget.release("a" * 32)
+
+
 @pytest.mark.slow
 def test_lost_files_are_written_again(tmp_path, monkeypatch):
     monkeypatch.setattr("sklearn_dptda.privacy._stored_release._LARGE", 100)
