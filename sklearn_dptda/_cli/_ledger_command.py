@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from sklearn_dptda._cli._command import Command
 from sklearn_dptda.plotting._release_report import budget_over_time
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
+from sklearn_dptda.privacy._ledger_stores import shown_location
 from sklearn_dptda.privacy._stored_release import to_bytes
 
 # Largest number of dates below the axis of a picture.
@@ -179,7 +180,9 @@ def _check_extract(path, earlier):
     documents = []
     for name in [path, *([earlier] if earlier else [])]:
         if _is_database(name):
-            raise ValueError(f"{name}: --check reads an extract. Write one with --extract.")
+            raise ValueError(
+                f"{shown_location(name)}: --check reads an extract. Write one with --extract."
+            )
         try:
             text = Path(name).read_text(encoding="utf-8")
             documents.append(json.loads(text, object_pairs_hook=_names_once))

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
+from sklearn_dptda.privacy._ledger_stores import shown_location
 
 # Said once, when a ledger is created.
 NO_DELTA = (
@@ -57,11 +58,13 @@ class RunBudget:
         if path is None and numbers is not None:
             raise ValueError("--budget needs a ledger: pass --ledger PATH as well.")
         self.path = path
+        # The path for messages, without a password.
+        self.shown = "" if path is None else shown_location(path)
         self._budget: dict[str, Any] = dict(zip(("epsilon", "delta"), numbers or (), strict=False))
         self._is_new = path is not None and not self._exists()
         if self._is_new and not self._budget:
             raise ValueError(
-                f"there is no ledger {path}: pass --budget EPSILON [DELTA] to create it."
+                f"there is no ledger {self.shown}: pass --budget EPSILON [DELTA] to create it."
             )
         if path is None:
             self.plan_with = WatchedAccountant(math.inf)
@@ -112,7 +115,7 @@ class RunBudget:
             return (
                 "no ledger: the cost of this run is not recorded (pass --ledger PATH to record it)"
             )
-        loss, place = accountant.remaining(), self.path
+        loss, place = accountant.remaining(), self.shown
         if accountant.path is None:
             place += ", which would be created"
         return f"left in {place}: epsilon={loss.epsilon:g}, delta={loss.delta:g}"

@@ -1,12 +1,14 @@
 """The folder of a run: reserved for one run at a time, until all files of a release are written."""
 
 import os
+import re
 import shutil
 import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
+
+from sklearn_dptda.privacy._ledger_stores import shown_location
 
 try:
     import fcntl
@@ -83,8 +85,8 @@ def place_of(path):
         return "no ledger"
     if "://" not in path:
         return os.path.realpath(path)
-    url = urlsplit(path)
-    return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+    # Another user may continue the run.
+    return re.sub("//.*@", "//", shown_location(path))
 
 
 def folder_beside(out, files):

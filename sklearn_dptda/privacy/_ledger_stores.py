@@ -67,7 +67,7 @@ def make_store(location: PathLike) -> "Store":
     """Return a SqliteStore for a path or SQLite URL, a ServerStore for another SQLAlchemy URL."""
     location = os.fsdecode(location)
     if not location or "\0" in location:
-        raise ValueError(f"path must name a file or a database; got {location!r}.")
+        raise ValueError("path must name a file or a database, without null characters.")
     if prefix := _SQLITE_URL.match(location):
         location = location[prefix.end() :]
         if not location or location.startswith(":") or "?" in location:
@@ -78,6 +78,43 @@ def make_store(location: PathLike) -> "Store":
         return ServerStore(location)
     # With two leading slashes, the first folder would be read as the name of a machine.
     return SqliteStore(re.sub("^//+", "/", os.path.abspath(location)))
+
+
+def shown_location(location: PathLike) -> str:
+    """Return the location of a ledger for messages and files; of a URL, nothing that is secret.
+
+    The options of a URL are left out, because a password can be one of them.
+    """
+    location = os.fsdecode(location)
+    if "://" not in location or _SQLITE_URL.match(location):
+        return location
+    try:
+        return _server_url(location).set(query={}).render_as_string(hide_password=True)
+    except (ImportError, ValueError):
+        return "a database server"
+
+
+def _server_url(location: str) -> Any:
+    """Parse a SQLAlchemy URL; the message of a ValueError quotes nothing of it."""
+    try:
+        import sqlalchemy
+    except ImportError:
+        raise ImportError(
+            "A ledger in a database server requires SQLAlchemy. Install it with "
+            "pip install 'sklearn-dptda[ledger]'."
+        ) from None
+    try:
+        url = sqlalchemy.engine.make_url(location)
+    except (sqlalchemy.exc.SQLAlchemyError, ValueError) as error:
+        raise _invalid_url(type(error).__name__) from None
+    if "@" in f"{url.host}{url.database}":
+        # The password ends at the first @, so that its rest would be shown as the host.
+        raise _invalid_url("write each @ in a user name or a password as %40")
+    return url
+
+
+def _invalid_url(reason: str) -> ValueError:
+    return ValueError(f"path is not a valid SQLAlchemy URL ({reason}).")
 
 
 class Store:
@@ -242,20 +279,15 @@ class ServerStore(Store):
     lock_clause = " FOR UPDATE"
 
     def __init__(self, location: str) -> None:
-        try:
-            import sqlalchemy
-        except ImportError:
-            raise ImportError(
-                "A ledger in a database server requires SQLAlchemy. Install it with "
-                "pip install 'sklearn-dptda[ledger]'."
-            ) from None
-        self.location = location
+        url = _server_url(location)
+        import sqlalchemy
+
+        self.location, self.place = location, repr(shown_location(location))
         self._sqlalchemy = sqlalchemy
         self._seen_tables: set[str] = set()
+        if url.drivername == "postgresql":
+            url = url.set(drivername="postgresql+psycopg")
         try:
-            url = sqlalchemy.engine.make_url(location)
-            if url.drivername == "postgresql":
-                url = url.set(drivername="postgresql+psycopg")
             # There is no pool, because connections must not survive forks. The isolation level is
             # "read committed", so that a transaction sees what was committed while it waited for
             # the lock.
@@ -263,13 +295,8 @@ class ServerStore(Store):
                 url, poolclass=sqlalchemy.pool.NullPool, isolation_level="READ COMMITTED"
             )
         except (sqlalchemy.exc.SQLAlchemyError, ValueError) as error:
-            raise ValueError(
-                f"path is not a valid SQLAlchemy URL ({type(error).__name__})."
-            ) from None
+            raise _invalid_url(type(error).__name__) from None
         self.bytes_type = sqlalchemy.LargeBinary(2**31 - 1).compile(self._engine.dialect)
-        # Error messages quote this place, so that it must not contain passwords. The query part of
-        # the URL may contain them too.
-        self.place = repr(url.set(query={}).render_as_string(hide_password=True))
 
     @contextmanager
     def transaction(self) -> Iterator[Execute]:

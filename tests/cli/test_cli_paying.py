@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import gudhi
@@ -26,7 +27,11 @@ from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._diagram_commands import _summary
 from sklearn_dptda._cli._main import COMMANDS, load_command
 from sklearn_dptda._cli._output import finite_or_nulls, slow
+from sklearn_dptda._cli._paid_run import _check_neighbours
+from sklearn_dptda._cli._run_budget import RunBudget
 from sklearn_dptda._cli._run_folder import place_of
+from sklearn_dptda.model_selection import planned_loss
+from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from tests._reach import from_bytes, read_graph
 
@@ -765,10 +770,33 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
 
 
 def test_the_place_of_a_ledger_contains_no_password(folder):
+    pytest.importorskip("sqlalchemy")
     place = place_of("postgresql://me:secret@host:5432/db?password=secret")
     assert place == place_of("postgresql://host:5432/db") == "postgresql://host:5432/db"
+    # SQLAlchemy allows this password without quoting.
+    assert place_of("postgresql://me:se/cr?et@host/db") == "postgresql://host/db"
     assert place_of("l.db") == place_of("./l.db") == str(folder.resolve() / "l.db")
     assert place_of(None) != place_of("no ledger")
+
+
+def test_no_message_about_a_ledger_contains_its_password(monkeypatch, capsys):
+    pytest.importorskip("psycopg")
+    url = "postgresql://me:secret@host/db?password=secret"
+    monkeypatch.setattr(RunBudget, "_exists", lambda self: False)
+    budget = RunBudget(url, [1.0])
+    assert budget.left(budget.plan_with).startswith("left in postgresql://me:***@host/db, which")
+    guarantee = planned_loss(PrivateBounds(1.0)).releases[0].guarantee
+    for counted in (
+        replace(guarantee, unit="one person"),
+        replace(guarantee, adjacency="add-remove"),
+    ):
+        with pytest.raises(ValueError, match=r"the ledger postgresql://me:\*\*\*@host/db counts"):
+            _check_neighbours(budget.shown, counted, guarantee, True)
+    with pytest.raises(ValueError, match="there is no ledger") as caught:
+        RunBudget(url, None)
+    assert "secret" not in str(caught.value)
+    assert main(["ledger", url, "--check"]) == 2
+    assert "secret" not in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._guarantee import Budget
 from sklearn_dptda.privacy._ledger import _CREATE_SPEND, CREATE_BUDGET, CREATE_STATE, Ledger, State
+from sklearn_dptda.privacy._ledger_stores import shown_location
 from tests._reach import last_mark
 from tests.privacy._private_mean import PrivateMean
 
@@ -549,6 +550,9 @@ def test_password_is_not_shown():
     [
         "postgresql://127.0.0.1:1/none?user=u&password=secret",
         "postgresql://u:p@ss:secret@127.0.0.1:1/none",
+        "postgresql://u:p@secret@127.0.0.1:1/none",
+        "postgresql://u:p@h/secret@127.0.0.1:1/none",
+        "postgresql://u:sec\0ret@127.0.0.1:1/none",
         "postgresql://u:secret@127.0.0.1:1/none",
     ],
 )
@@ -556,7 +560,24 @@ def test_no_error_quotes_a_password(url):
     pytest.importorskip("psycopg")
     with pytest.raises((PrivacyLedgerError, ValueError)) as caught:
         PrivacyAccountant(1.0, path=url)
-    assert "secret" not in str(caught.value)
+    assert "secret" not in str(caught.value) and "\\x00" not in str(caught.value)
+    assert "secret" not in shown_location(url) and "127.0.0.1:1/none?" not in shown_location(url)
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("postgresql://u:se/c?ret@h:1/db?sslmode=require", "postgresql://u:***@h:1/db"),
+        ("postgresql://user@h/db", "postgresql://user@h/db"),
+        ("postgresql://u:a@b@h/db", "a database server"),
+        ("no url://u:secret@h/db", "a database server"),
+        ("sqlite:///a.db", "sqlite:///a.db"),
+        ("folder/a.db", "folder/a.db"),
+    ],
+)
+def test_what_is_shown_of_a_location(location, shown):
+    pytest.importorskip("sqlalchemy")
+    assert shown_location(location) == shown
 
 
 def test_unknown_url():
