@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from sklearn_dptda._cli._command import Command
 from sklearn_dptda.plotting._release_report import budget_over_time
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
+from sklearn_dptda.privacy._ledger_extract import total_of
 from sklearn_dptda.privacy._ledger_stores import shown_location
 from sklearn_dptda.privacy._stored_release import to_bytes
 
@@ -78,7 +79,8 @@ def _print_ledger(args):
     if args.release is not None:
         _write_release(accountant, releases, args.release, Path(args.out or "release.zip"))
         return
-    for spend, release in zip(accountant.spends(), releases, strict=False):
+    spends = accountant.spends()
+    for spend, release in zip(spends, releases, strict=False):
         stored = "not stored" if release.size is None else f"{release.size} bytes"
         print(
             f"{spend.number}  {spend.time}  epsilon={spend.epsilon:g}, delta={spend.delta:g}"
@@ -88,7 +90,8 @@ def _print_ledger(args):
     print(
         f"spent: epsilon={total.epsilon:g}, delta={total.delta:g} by {accountant.composition} "
         f"composition\nleft: epsilon={left.epsilon:g}, delta={left.delta:g}\n"
-        f"privacy unit and adjacency: {_neighbours(accountant)}"
+        f"privacy unit and adjacency: "
+        f"{_neighbours((spend.unit, spend.adjacency) for spend in spends)}"
     )
 
 
@@ -110,13 +113,12 @@ def _is_extract(path):
     return isinstance(document, dict) and {"payments", "seal"} <= document.keys()
 
 
-def _neighbours(accountant):
-    """Return what the losses of a ledger protect, in words."""
-    spends = accountant.spends()
-    if not len(spends):
+def _neighbours(kinds):
+    """Return in words what losses with these pairs of a unit and an adjacency protect."""
+    kinds = list(dict.fromkeys(kinds))
+    if not kinds:
         return "open, because the first payment fixes them"
-    units = dict.fromkeys(spend.unit for spend in spends)
-    return f"{' and '.join(units)}; {spends[0].adjacency}"
+    return f"{' and '.join(unit for unit, _ in kinds)}; {kinds[0][1]}"
 
 
 def _write_release(accountant, releases, number, path):
@@ -209,23 +211,12 @@ def _is_database(name):
 
 def _totals(extract):
     """Return the total loss of a checked extract, its budget, and what it protects, in words."""
-    budget = extract["budget"]
-    limit = float(budget["epsilon"]), float(budget["delta"])
-    # A copy in memory adds the losses by the rule of the ledger.
-    copy = PrivacyAccountant(*limit, composition=budget["composition"])
-    for payment in extract["payments"]:
-        rho = payment["rho"]
-        copy.spend(
-            float(payment["epsilon"]),
-            float(payment["delta"]),
-            rho=None if rho is None else float(rho),
-            adjacency=payment["adjacency"],
-            unit=payment["unit"],
-        )
-    total = copy.total()
+    total, limit = total_of(extract)
     return (
-        f"spent: epsilon {total.epsilon:g} of {limit[0]:g}, delta {total.delta:g} of {limit[1]:g}\n"
-        f"privacy unit and adjacency: {_neighbours(copy)}"
+        f"spent: epsilon {total.epsilon:g} of {limit.epsilon:g}, "
+        f"delta {total.delta:g} of {limit.delta:g}\n"
+        "privacy unit and adjacency: "
+        f"{_neighbours((each['unit'], each['adjacency']) for each in extract['payments'])}"
     )
 
 

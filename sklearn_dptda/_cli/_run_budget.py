@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
+from sklearn_dptda.privacy._guarantee import Sums
 from sklearn_dptda.privacy._ledger_stores import shown_location
 
 # Said once, when a ledger is created.
@@ -98,16 +99,14 @@ class RunBudget:
         return accountant
 
     def left_after(self, plan):
-        """Return what would be left after a plan, by a copy of the ledger in memory."""
-        ledger: Any = self.plan_with
-        copy = PrivacyAccountant(ledger.epsilon, ledger.delta, composition=ledger.composition)
-        for spend in ledger.spends():
-            copy.spend(spend.epsilon, spend.delta, rho=spend.rho, adjacency=spend.adjacency)
-        for planned in plan.releases:
-            one = planned.guarantee
-            for _ in range(planned.count):
-                copy.spend(one.epsilon, one.delta, rho=one.rho, adjacency=one.adjacency)
-        return copy.remaining()
+        """Return what would be left after a plan."""
+        state = self.state()
+        planned = ((each.guarantee.charge, each.count) for each in plan.releases)
+        return state.budget.rule().remaining(state.sums.plus(Sums.of(planned)))
+
+    def state(self):
+        """Return the budget, the sums, and what the ledger counts, without all its payments."""
+        return self.plan_with._ledger.read()
 
     def left(self, accountant):
         """Return a message about the remaining budget."""
