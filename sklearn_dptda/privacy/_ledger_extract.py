@@ -187,7 +187,12 @@ _SUMS = ("epsilon", "delta", "rho")
 
 
 def _hash(value: object) -> str:
-    text = json.dumps(_finite(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    options: dict[str, Any] = {"sort_keys": True, "separators": (",", ":"), "allow_nan": False}
+    try:
+        text = json.dumps(value, **options)
+    except ValueError:
+        # Few lines have an infinite number, and looking for it takes longer than the hash.
+        text = json.dumps(_finite(value), **options)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -779,6 +779,25 @@ def test_the_place_of_a_ledger_contains_no_password(folder):
     assert place_of(None) != place_of("no ledger")
 
 
+def test_plans_and_checks_do_not_repeat_the_payments_of_a_ledger(folder, capsys, monkeypatch):
+    # A ledger may have hundreds of thousands of payments.
+    PrivacyAccountant(3.0, path="l.db").spend(0.5, unit="one row")
+    assert main(["ledger", "l.db", "--extract"]) == 0
+
+    def repeated(*arguments, **options):
+        raise AssertionError
+
+    monkeypatch.setattr(PrivacyAccountant, "spend", repeated)
+    monkeypatch.setattr(PrivacyAccountant, "spends", repeated)
+    capsys.readouterr()
+    assert main(["ledger", "extract.json", "--check"]) == 0
+    assert "spent: epsilon 0.5 of 3, delta 0 of 0" in capsys.readouterr().out
+    assert call("bounds", "--ledger", "l.db", "--dry-run") == 0
+    assert "left after the run: epsilon=1.5, delta=0" in capsys.readouterr().out
+    assert call("bounds", "--ledger", "l.db", "--dry-run", "--adjacency", "add-remove") == 2
+    assert "counts losses under replace-one adjacency" in capsys.readouterr().err
+
+
 def test_no_message_about_a_ledger_contains_its_password(monkeypatch, capsys):
     pytest.importorskip("psycopg")
     url = "postgresql://me:secret@host/db?password=secret"
