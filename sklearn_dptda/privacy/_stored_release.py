@@ -269,6 +269,7 @@ _DAMAGE = (
     ValueError,
     EOFError,
     AttributeError,
+    ArithmeticError,
     # This is raised for an unknown compression, a password, and JSON that is nested too deeply.
     RuntimeError,
 )

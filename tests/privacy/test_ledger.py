@@ -258,7 +258,13 @@ def test_a_budget_that_nobody_wrote_is_refused(tmp_path, column, value):
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("parameters", "'{'"), ("parameters", "'[]'"), ("parameters", "x'80'"), ("epsilon", "'x'")],
+    [
+        ("parameters", "'{'"),
+        ("parameters", "'[]'"),
+        ("parameters", "x'80'"),
+        ("parameters", f"'{'[' * 100_000}'"),
+        ("epsilon", "'x'"),
+    ],
 )
 def test_a_line_that_nobody_wrote_is_not_shown(tmp_path, column, value):
     path = tmp_path / "a.db"

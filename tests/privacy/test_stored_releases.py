@@ -159,6 +159,10 @@ _SPARSE = json.dumps(
         ),
         (archive({"release.json": '{"format_version": 2, "release": []}'}), "a newer version"),
         (archive({"release.json": "[" * 100_000}), "damaged"),
+        (
+            archive({"release.json": '{"format_version": 1, "release": {"array": 1e400}}'}),
+            "damaged",
+        ),
         (archive({"release.json": _SPARSE, "0.npy": npy(1.0), "1.npy": npy(9**9)}), "damaged"),
         # A megabyte that would expand to a gigabyte.
         (archive({"release.json": "{}"}, zipfile.ZIP_DEFLATED), "damaged"),
