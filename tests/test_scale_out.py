@@ -19,6 +19,7 @@ from sklearn_dptda import (
     PrivatePersistence,
     audit_epsilon,
 )
+from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.graph import EdgeFlip, make_sbm
 from sklearn_dptda.metric_privacy import PrivateMeasure
@@ -169,6 +170,24 @@ def test_a_killed_worker_costs_no_second_payment_and_no_second_draw(backend, tmp
     # The successor releases what the dead worker had drawn.
     drawn = pickle.loads((tmp_path / "seen.pickle").read_bytes())
     assert sum(same(drawn, release) for release in releases) == 1
+
+
+def test_a_cluster_without_workers_is_refused_before_the_payment():
+    distributed = pytest.importorskip("distributed")
+    array = pytest.importorskip("dask.array")
+    X = array.from_array(np.random.default_rng(0).uniform(size=(300, 2)), chunks=(100, 2))
+    budget = PrivacyAccountant(3.0, 1e-3)
+    model = DPLloyd(2, bounds=(0, 1), accountant=budget)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
+        distributed.Client(cluster),
+    ):
+        with pytest.raises(ValueError, match="the Dask cluster has no workers"):
+            model.fit(X)
+        assert len(budget) == 0
+        cluster.adapt(minimum=0, maximum=1, interval="10 ms")
+        model.fit(X)
+    assert len(budget) == 1
 
 
 def test_a_cluster_with_one_core_left_serves():

@@ -180,7 +180,8 @@ def _matrix(path):
     # SciPy's errors about a broken file may quote its content.
     try:
         if suffix == ".mtx" or sparse:
-            return csr_array(load_npz(path) if sparse else mmread(path))
+            # The matrix is checked before it is converted.
+            return load_npz(path) if sparse else csr_array(mmread(path))
     except Exception:
         raise ValueError(f"{path} is not a matrix in a format of SciPy.") from None
     # The limit on the number of columns is for tables: a matrix has as many columns as nodes. Cells

@@ -13,7 +13,8 @@ from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._terminal import say
 from sklearn_dptda.plotting._release_report import budget_over_time
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
-from sklearn_dptda.privacy._guarantee import Budget, Charge, Sums, check_adjacency
+from sklearn_dptda.privacy._ledger_extract import total_of
+from sklearn_dptda.privacy._ledger_stores import shown_location
 from sklearn_dptda.privacy._stored_release import to_bytes
 
 # Largest number of dates below the axis of a picture.
@@ -186,7 +187,9 @@ def _check_extract(path, earlier):
     documents = []
     for name in [path, *([earlier] if earlier else [])]:
         if _is_database(name):
-            raise ValueError(f"{name}: --check reads an extract. Write one with --extract.")
+            raise ValueError(
+                f"{shown_location(name)}: --check reads an extract. Write one with --extract."
+            )
         try:
             text = Path(name).read_text(encoding="utf-8")
             documents.append(json.loads(text, object_pairs_hook=_names_once))
@@ -213,21 +216,12 @@ def _is_database(name):
 
 def _totals(extract):
     """Return the total loss of a checked extract, its budget, and what it protects, as lines."""
-    limits, payments = extract["budget"], extract["payments"]
-    budget = Budget(float(limits["epsilon"]), float(limits["delta"]), limits["composition"])
-    total = budget.rule().total(Sums.of((_charge(payment), 1) for payment in payments))
+    total, limit = total_of(extract)
     return (
-        f"spent: epsilon {total.epsilon:g} of {budget.epsilon:g}, "
-        f"delta {total.delta:g} of {budget.delta:g}",
-        _neighbours([(each["unit"], check_adjacency(each["adjacency"])) for each in payments]),
+        f"spent: epsilon {total.epsilon:g} of {limit.epsilon:g}, "
+        f"delta {total.delta:g} of {limit.delta:g}",
+        _neighbours([(each["unit"], each["adjacency"]) for each in extract["payments"]]),
     )
-
-
-def _charge(payment):
-    """Return the loss of a payment in an extract, whose numbers are texts."""
-    rho = payment["rho"]
-    exact = None if rho is None else float(rho)
-    return Charge(float(payment["epsilon"]), float(payment["delta"]), exact)
 
 
 class _Twice(ValueError):

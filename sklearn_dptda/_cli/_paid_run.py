@@ -251,25 +251,24 @@ def _print_plan(release, plan, budget, check):
 def _check_plan(plan, budget, has_adjacency):
     """Raise an error if the ledger does not cover the plan."""
     counted = budget.state()
-    for planned in plan.releases if counted.number else ():
-        _check_neighbours(budget.path, counted, planned.guarantee, has_adjacency)
+    for planned in plan.releases:
+        _check_neighbours(budget.shown, counted, planned.guarantee, has_adjacency)
     plan.check()
 
 
-def _check_neighbours(path, counted, own, has_adjacency):
+def _check_neighbours(shown, counted, own, has_adjacency):
     """Refuse a loss that a ledger cannot add, in the words of the command line."""
-    # Ledgers of earlier versions do not know their unit.
-    if kind_of_unit(counted.unit or own.unit) != kind_of_unit(own.unit):
+    if counted.unit and kind_of_unit(counted.unit) != kind_of_unit(own.unit):
         raise ValueError(
-            f"the ledger {path} counts losses of {counted.unit}, and this command protects "
+            f"the ledger {shown} counts losses of {counted.unit}, and this command protects "
             f"{own.unit}, so that the losses cannot be added. Use another ledger for this command."
         )
-    if counted.adjacency != own.adjacency:
+    if counted.adjacency and counted.adjacency != own.adjacency:
         remedy = "Use a ledger in which all runs have this adjacency."
         if has_adjacency:
             remedy = f"Pass --adjacency {counted.adjacency}."
         raise ValueError(
-            f"the ledger {path} counts losses under {counted.adjacency} adjacency, and this run "
+            f"the ledger {shown} counts losses under {counted.adjacency} adjacency, and this run "
             f"has {own.adjacency} adjacency. {remedy}"
         )
 

@@ -7,6 +7,7 @@ from typing import Any
 from sklearn_dptda._cli._terminal import tell
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
 from sklearn_dptda.privacy._guarantee import Sums
+from sklearn_dptda.privacy._ledger_stores import shown_location
 
 # Said once, when a ledger is created.
 NO_DELTA = (
@@ -58,11 +59,13 @@ class RunBudget:
         if path is None and numbers is not None:
             raise ValueError("--budget needs a ledger: pass --ledger PATH as well.")
         self.path = path
+        # The path for messages, without a password.
+        self.shown = "" if path is None else shown_location(path)
         self._budget: dict[str, Any] = dict(zip(("epsilon", "delta"), numbers or (), strict=False))
         self._is_new = path is not None and not self._exists()
         if self._is_new and not self._budget:
             raise ValueError(
-                f"there is no ledger {path}: pass --budget EPSILON [DELTA] to create it."
+                f"there is no ledger {self.shown}: pass --budget EPSILON [DELTA] to create it."
             )
         if path is None:
             self.plan_with = WatchedAccountant(math.inf)
@@ -96,13 +99,13 @@ class RunBudget:
         return accountant
 
     def left_after(self, plan):
-        """Return what would be left after a plan, by the sums that the ledger keeps."""
+        """Return what would be left after a plan."""
         state = self.state()
-        planned = Sums.of((each.guarantee.charge, each.count) for each in plan.releases)
-        return state.budget.rule().remaining(state.sums.plus(planned))
+        planned = ((each.guarantee.charge, each.count) for each in plan.releases)
+        return state.budget.rule().remaining(state.sums.plus(Sums.of(planned)))
 
     def state(self):
-        """Return the sums, the adjacency and the privacy unit of all payments so far."""
+        """Return the budget, the sums, and what the ledger counts, without all its payments."""
         return self.plan_with._ledger.read()
 
     def left(self, accountant):
@@ -111,7 +114,7 @@ class RunBudget:
             return (
                 "no ledger: the cost of this run is not recorded (pass --ledger PATH to record it)"
             )
-        loss, place = accountant.remaining(), self.path
+        loss, place = accountant.remaining(), self.shown
         if accountant.path is None:
             place += ", which would be created"
         return f"left in {place}: epsilon={loss.epsilon:g}, delta={loss.delta:g}"

@@ -1,13 +1,15 @@
 """The folder of a run: reserved for one run at a time, until all files of a release are written."""
 
 import os
+import re
 import shutil
 import tempfile
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-from sklearn_dptda._cli._terminal import tell, without_secrets
+from sklearn_dptda._cli._terminal import tell
+from sklearn_dptda.privacy._ledger_stores import shown_location
 
 try:
     import fcntl
@@ -91,7 +93,10 @@ def place_of(path):
     """Return the place of a ledger, without the user and the password of a server."""
     if path is None:
         return "no ledger"
-    return without_secrets(path) if "://" in path else os.path.realpath(path)
+    if "://" not in path:
+        return os.path.realpath(path)
+    # Another user may continue the run.
+    return re.sub("//.*@", "//", shown_location(path))
 
 
 def folder_beside(out, files):

@@ -20,7 +20,7 @@ from sklearn_dptda.cluster._neighbours import (
     with_diagonal,
 )
 from sklearn_dptda.cluster._peak_hierarchy import break_ties, find_peaks, indices_of
-from sklearn_dptda.privacy._parameters import QuotedParametersMixin
+from sklearn_dptda.privacy._parameters import QuotedParametersMixin, check_sparse
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
@@ -235,6 +235,8 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
 
     def _validated(self, X: Any, reset: bool) -> Any:
         precomputed = self.metric == "precomputed"
+        if issparse(X):
+            check_sparse(X)
         X = check_rows(self, X, reset=reset, accept_sparse="csr" if precomputed else False)
         if precomputed:
             if reset and X.shape[0] != X.shape[1]:

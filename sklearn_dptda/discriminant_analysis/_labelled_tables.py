@@ -95,7 +95,7 @@ def labelled_tables(chunks: Any, classes: NDArray[Any]) -> Iterator[Any]:
 class LabelledParts:
     """Rows and labels on other machines, which are joined where they are counted."""
 
-    pairs: list[Any]
+    parts: DaskParts
     classes: NDArray[Any]
 
     @classmethod
@@ -111,11 +111,12 @@ class LabelledParts:
         tables, labels = delayed_parts(X), delayed_parts(y)
         if len(tables) != len(labels):
             raise ValueError("X and y must be in the same number of parts.")
-        return cls([delayed(pair) for pair in zip(tables, labels, strict=True)], classes)
+        pairs = [delayed(pair) for pair in zip(tables, labels, strict=True)]
+        return cls(DaskParts(pairs), classes)
 
     def map_reduce(self, function: Callable[[Any], Tally]) -> Any:
         """Apply a function to each part where it is, and add up the results."""
-        return DaskParts(self.pairs).map_reduce(partial(_of_pair, function, self.classes))
+        return self.parts.map_reduce(partial(_of_pair, function, self.classes))
 
 
 def _of_pair(function: Callable[[Any], Tally], classes: NDArray[Any], pair: Any) -> Tally:

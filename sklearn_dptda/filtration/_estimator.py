@@ -83,8 +83,6 @@ class BaseFiltration(
             [(clouds[i], unit) for i in distinct],
             n_jobs=self.n_jobs,
             prefer=preferred_workers(),
-            # joblib would write large clouds to files for its workers.
-            max_nbytes=None,
         )
         if self.groups and any(f.sensitivity > _HANDFUL * f.upper for f in filtrations):
             warn_caller(

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array, issparse
 
 from sklearn_dptda._typing import IntArray, SparseLike
+from sklearn_dptda.privacy._parameters import check_sparse
 from sklearn_dptda.utils._frames import refuse_dask, refuse_lossy, without_quotes
 
 
@@ -57,7 +58,9 @@ def check_links(X: Any) -> csr_array:
     refuse_dask(X)
     with without_quotes():
         X = _sparse_of(X)
-        if not issparse(X):
+        if issparse(X):
+            check_sparse(X)
+        else:
             refuse_lossy(X, complex_too=False)
             X = np.asarray(X)
     if X.dtype.kind not in "biuf":

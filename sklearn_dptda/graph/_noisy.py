@@ -5,10 +5,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
 
 from sklearn_dptda._typing import SparseLike
+from sklearn_dptda.privacy._parameters import check_sparse
 from sklearn_dptda.privacy._stored_release import storable
 
 # Number of entries that are unpacked at a time. They should fit into a processor's cache.
@@ -64,7 +65,14 @@ class NoisyAdjacency(csr_array):
         -------
         NoisyAdjacency
             The matrix with its probability.
+
+        Raises
+        ------
+        ValueError
+            If ``adjacency`` is a sparse matrix with invalid indices.
         """
+        if issparse(adjacency):
+            check_sparse(adjacency, "adjacency")
         noisy = cls(adjacency)
         noisy.flip_probability, noisy.links = float(flip_probability), links
         return noisy

@@ -61,7 +61,8 @@ class PrivacyAccountant:
           needs the ledger, it moves to a temporary SQLite file, which is removed
           when this process ends.
         - A file name: a persistent SQLite file, shared by the processes of one
-          machine. Network file systems do not lock files reliably.
+          machine. Only you can read it, until you change the access permissions
+          of the file. Network file systems do not lock files reliably.
         - A SQLAlchemy URL, such as ``"postgresql://user@host/database"``: a
           database server, for teams and clusters. It needs
           ``pip install 'sklearn-dptda[ledger]'``. Pickles of the accountant

@@ -310,7 +310,7 @@ def _run(
         n_jobs = 1
     workers = effective_n_jobs(n_jobs) if n_jobs is not None else cpu_count()
     size = max(1, len(seeds) // (8 * workers))
-    chunks = Parallel(n_jobs=n_jobs, verbose=verbose)(
+    chunks = Parallel(n_jobs=n_jobs, verbose=verbose, max_nbytes=None)(
         delayed(_run_chunk)(draw, mechanism, data, seeds[start : start + size])
         for start in range(0, len(seeds), size)
     )

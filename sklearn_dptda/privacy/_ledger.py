@@ -90,6 +90,8 @@ CREATE TABLE IF NOT EXISTS privacy_spend (
 """
 # The text of a sum of floats is never longer. Longer text could be a number too large to compute.
 _SUM = re.compile(r"inf|\d{1,2000}(/[1-9]\d{0,2000})?")
+# Errors for text that is not the expected JSON. JSON can be nested too deeply.
+_NOT_JSON = (TypeError, ValueError, RecursionError)
 # Database servers store the number of a payment in a column of 32 bits.
 _MOST_PAYMENTS = 2**31 - 1
 
@@ -360,7 +362,7 @@ class Ledger:
         *values, parameters = row
         try:
             columns = dict(zip(COLUMNS, (*values, json.loads(parameters)), strict=True))
-        except (TypeError, ValueError):
+        except _NOT_JSON:
             raise damaged(self.store.place) from None
         if not all(isinstance(columns[name], kind) for name, kind in _COLUMN_TYPES.items()):
             raise damaged(self.store.place)
@@ -574,7 +576,7 @@ def _seen(state: State, mark: tuple[str, str] | None) -> State:
     place, text = mark
     try:
         return State.read({**state._asdict(), **json.loads(text)}.values(), place)
-    except (TypeError, ValueError):
+    except _NOT_JSON:
         raise damaged(place) from None
 
 

@@ -4,6 +4,10 @@ Each payment has a hash of its line and of the previous hash. If a line was chan
 removed, the hashes after it do not match. The seal is the hash of the whole extract. The author of
 an extract can also write a different one with valid hashes. An earlier extract, whose payments must
 be the first ones of every later extract, or a seal that was recorded reveals this.
+
+The order of the payments is that of their numbers. Days are not compared, because an honest clock
+can be set back. If the author renumbers payments in another order and makes all hashes again, only
+an earlier extract or a recorded seal reveals it.
 """
 
 import hashlib
@@ -11,12 +15,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sklearn_dptda.privacy._guarantee import Budget, Charge, Sums, kind_of_unit
+from sklearn_dptda.privacy._guarantee import (
+    Budget,
+    Charge,
+    PrivacyLoss,
+    Sums,
+    kind_of_unit,
+)
 from sklearn_dptda.privacy._ledger import Ledger
 
 FORMAT_VERSION = 1
 # Names of the parts of an extract, except for the seal.
 _PARTS = ("format_version", "ledger", "budget", "counted", "payments", "releases")
+# Names of the texts of each payment.
+_TEXTS = ("hash", "key", "time", "unit", "adjacency")
 
 
 def extract_of(ledger: Ledger) -> dict[str, Any]:
@@ -46,6 +58,12 @@ def changes_in(extract: Mapping[str, Any], earlier: Mapping[str, Any] | None) ->
         return found
     before = [f"in the earlier extract, {each}" for each in _changes_within(earlier)]
     return found + before + _changed_since(earlier, extract)
+
+
+def total_of(extract: Mapping[str, Any]) -> tuple[PrivacyLoss, Budget]:
+    """Return the total loss of an extract without changes, and its budget."""
+    budget, sums = _counted(extract)
+    return budget.rule().total(sums), budget
 
 
 def _changes_within(extract: Mapping[str, Any]) -> list[str]:
@@ -78,7 +96,7 @@ def _counted(extract: Mapping[str, Any]) -> tuple[Budget, Sums]:
     """Return the budget and the sums of the lines."""
     charges = []
     for line in extract["payments"]:
-        if not all(isinstance(line[name], str) for name in ("hash", "key", "time", "unit")):
+        if not all(isinstance(line[name], str) for name in _TEXTS):
             raise TypeError("texts are missing")
         if _is_loss(line):
             charges.append((_charge(line), 1))
@@ -115,10 +133,7 @@ def _strange_lines(extract: Mapping[str, Any]) -> list[str]:
         found.append("two payments have the same key")
     if not {*extract["releases"]} <= {*keys}:
         found.append("a stored release has no payment")
-    days = [payment["time"] for payment in payments]
-    if days != sorted(days):
-        found.append("a payment has an earlier date than the payment before it")
-    kinds = {(kind_of_unit(payment["unit"]), payment.get("adjacency")) for payment in payments}
+    kinds = {(kind_of_unit(payment["unit"]), payment["adjacency"]) for payment in payments}
     if len(kinds) > 1:
         found.append("payments are for different units or adjacencies, which cannot be added")
     return found
@@ -172,7 +187,12 @@ _SUMS = ("epsilon", "delta", "rho")
 
 
 def _hash(value: object) -> str:
-    text = json.dumps(_finite(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    options: dict[str, Any] = {"sort_keys": True, "separators": (",", ":"), "allow_nan": False}
+    try:
+        text = json.dumps(value, **options)
+    except ValueError:
+        # Few lines have an infinite number, and looking for it takes longer than the hash.
+        text = json.dumps(_finite(value), **options)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

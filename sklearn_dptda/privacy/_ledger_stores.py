@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, cast
 
 from sklearn_dptda._typing import PathLike
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
+from sklearn_dptda.privacy._whole_file import forget_temporary_name, whole_file
 
 # Seconds that a writer waits for the lock.
 _LOCK_TIMEOUT = 60.0
@@ -66,7 +67,7 @@ def make_store(location: PathLike) -> "Store":
     """Return a SqliteStore for a path or SQLite URL, a ServerStore for another SQLAlchemy URL."""
     location = os.fsdecode(location)
     if not location or "\0" in location:
-        raise ValueError(f"path must name a file or a database; got {location!r}.")
+        raise ValueError("path must name a file or a database, without null characters.")
     if prefix := _SQLITE_URL.match(location):
         location = location[prefix.end() :]
         if not location or location.startswith(":") or "?" in location:
@@ -77,6 +78,43 @@ def make_store(location: PathLike) -> "Store":
         return ServerStore(location)
     # With two leading slashes, the first folder would be read as the name of a machine.
     return SqliteStore(re.sub("^//+", "/", os.path.abspath(location)))
+
+
+def shown_location(location: PathLike) -> str:
+    """Return the location of a ledger for messages and files; of a URL, nothing that is secret.
+
+    The options of a URL are left out, because a password can be one of them.
+    """
+    location = os.fsdecode(location)
+    if "://" not in location or _SQLITE_URL.match(location):
+        return location
+    try:
+        return _server_url(location).set(query={}).render_as_string(hide_password=True)
+    except (ImportError, ValueError):
+        return "a database server"
+
+
+def _server_url(location: str) -> Any:
+    """Parse a SQLAlchemy URL; the message of a ValueError quotes nothing of it."""
+    try:
+        import sqlalchemy
+    except ImportError:
+        raise ImportError(
+            "A ledger in a database server requires SQLAlchemy. Install it with "
+            "pip install 'sklearn-dptda[ledger]'."
+        ) from None
+    try:
+        url = sqlalchemy.engine.make_url(location)
+    except (sqlalchemy.exc.SQLAlchemyError, ValueError) as error:
+        raise _invalid_url(type(error).__name__) from None
+    if "@" in f"{url.host}{url.database}":
+        # The password ends at the first @, so that its rest would be shown as the host.
+        raise _invalid_url("write each @ in a user name or a password as %40")
+    return url
+
+
+def _invalid_url(reason: str) -> ValueError:
+    return ValueError(f"path is not a valid SQLAlchemy URL ({reason}).")
 
 
 class Store:
@@ -164,7 +202,8 @@ class SqliteStore(Store):
     """
 
     def __init__(self, location: str) -> None:
-        self.location = location
+        # While the ledger is created, the file has a temporary name.
+        self.location = self._file = location
         self.place = repr(location)
 
     @contextmanager
@@ -183,36 +222,23 @@ class SqliteStore(Store):
 
     @contextmanager
     def creation(self) -> Iterator[Execute]:
-        """Create the file, which must not exist, and continue like ``transaction``."""
+        """Like ``transaction``, in a new file, which gets its name after the commit."""
         try:
-            os.close(os.open(self.location, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+            with whole_file(self.location) as self._file, self.transaction() as execute:
+                yield execute
         except FileExistsError:
             raise taken(self.place) from None
         except OSError as error:
             raise _unusable(self.place, error.strerror or error) from None
-        try:
-            with self.transaction() as execute:
-                yield execute
-        except BaseException:
-            # A committed ledger must stay even if something failed afterwards, since another
-            # process may have spent from it.
-            if not self._committed():
-                with suppress(OSError):
-                    os.unlink(self.location)
-            raise
-
-    def _committed(self) -> bool:
-        try:
-            with closing(self._connect()) as connection:
-                return self.has_ledger(_executor(connection))
-        except sqlite3.Error:
-            # If it is unknown whether something was committed, nothing must be removed.
-            return True
+        finally:
+            self._file = self.location
 
     def home(self, execute: Execute) -> str | None:
         """Machine, file system and inode of the file, which copies do not share."""
         try:
-            file, system = os.stat(self.location), file_system_identity(self.location)
+            if os.stat(self._file).st_nlink > 1:
+                forget_temporary_name(self._file)
+            file, system = os.stat(self._file), file_system_identity(self._file)
         except OSError as error:
             raise _unusable(self.place, error.strerror or error) from None
         if file.st_nlink > 1:
@@ -235,7 +261,7 @@ class SqliteStore(Store):
 
     def _connect(self) -> sqlite3.Connection:
         # This never creates a file: a ledger that was deleted must not be replaced by an empty one.
-        name = self.location.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        name = self._file.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         connection = sqlite3.connect(
             f"file:{name}?mode=rw", uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None
         )
@@ -253,20 +279,15 @@ class ServerStore(Store):
     lock_clause = " FOR UPDATE"
 
     def __init__(self, location: str) -> None:
-        try:
-            import sqlalchemy
-        except ImportError:
-            raise ImportError(
-                "A ledger in a database server requires SQLAlchemy. Install it with "
-                "pip install 'sklearn-dptda[ledger]'."
-            ) from None
-        self.location = location
+        url = _server_url(location)
+        import sqlalchemy
+
+        self.location, self.place = location, repr(shown_location(location))
         self._sqlalchemy = sqlalchemy
         self._seen_tables: set[str] = set()
+        if url.drivername == "postgresql":
+            url = url.set(drivername="postgresql+psycopg")
         try:
-            url = sqlalchemy.engine.make_url(location)
-            if url.drivername == "postgresql":
-                url = url.set(drivername="postgresql+psycopg")
             # There is no pool, because connections must not survive forks. The isolation level is
             # "read committed", so that a transaction sees what was committed while it waited for
             # the lock.
@@ -274,13 +295,8 @@ class ServerStore(Store):
                 url, poolclass=sqlalchemy.pool.NullPool, isolation_level="READ COMMITTED"
             )
         except (sqlalchemy.exc.SQLAlchemyError, ValueError) as error:
-            raise ValueError(
-                f"path is not a valid SQLAlchemy URL ({type(error).__name__})."
-            ) from None
+            raise _invalid_url(type(error).__name__) from None
         self.bytes_type = sqlalchemy.LargeBinary(2**31 - 1).compile(self._engine.dialect)
-        # Error messages quote this place, so that it must not contain passwords. The query part of
-        # the URL may contain them too.
-        self.place = repr(url.set(query={}).render_as_string(hide_password=True))
 
     @contextmanager
     def transaction(self) -> Iterator[Execute]:

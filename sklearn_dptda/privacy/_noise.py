@@ -75,7 +75,7 @@ def _in_threads(law: str, scale: float, size: int) -> NDArray[np.int64]:
     if size <= _DRAWS_PER_TASK:
         return _by_opendp(law, scale, size)
     lengths = [min(_DRAWS_PER_TASK, size - start) for start in range(0, size, _DRAWS_PER_TASK)]
-    parts = Parallel(n_jobs=-1, require="sharedmem")(
+    parts = Parallel(n_jobs=-1, require="sharedmem", max_nbytes=None)(
         delayed(_by_opendp)(law, scale, length) for length in lengths
     )
     return np.concatenate(parts)

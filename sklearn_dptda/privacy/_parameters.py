@@ -10,6 +10,7 @@ from numbers import Number, Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array
 from sklearn.base import BaseEstimator
 
 # Length of the longest string that is quoted, such as the name of a method.
@@ -108,3 +109,32 @@ def check_confidence(confidence: float) -> None:
     """Raise ValueError if ``confidence`` is not between 0 and 1."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1; got {quoted(confidence)}.")
+
+
+def check_sparse(matrix: Any, name: str = "X") -> None:
+    """Raise ValueError if the arrays of a sparse matrix do not describe a matrix of its shape.
+
+    SciPy's compiled code trusts these arrays, so that a damaged or crafted file could make it read
+    and write outside of them. Call this function before anything else is done with a sparse matrix.
+    """
+    try:
+        if matrix.format in ("csr", "csc", "bsr"):
+            parts = matrix.indptr, matrix.indices
+            sound = all(part.dtype.kind in "iu" for part in parts)
+            if sound:
+                matrix.check_format(full_check=True)
+                # SciPy compares differences, which can overflow, and only if there are entries.
+                ends = matrix.indptr
+                sound = ends.min() >= 0 and ends.max() <= len(matrix.indices)
+        else:
+            entries, sound = matrix.tocoo(), True
+            if entries.ndim == 2:
+                # The constructor compares all indices with the shape.
+                coo_array((entries.data, (entries.row, entries.col)), shape=entries.shape)
+    except (ValueError, TypeError, LookupError, ArithmeticError):
+        sound = False
+    if not sound:
+        raise ValueError(
+            f"{name} is not a valid sparse matrix: its arrays of indices contradict its shape. "
+            "Create it again from its source."
+        )

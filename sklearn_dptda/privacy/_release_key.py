@@ -9,13 +9,14 @@ import pickle
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from hashlib import sha256, shake_256
 from itertools import count
 from typing import Any, NamedTuple, Self
 
 from sklearn_dptda._typing import PathLike
+from sklearn_dptda.privacy._whole_file import forget_temporary_name, whole_file
 
 # With 256 bits, two keys never coincide, and a key cannot be guessed.
 _SECRET_BYTES = 32
@@ -101,28 +102,28 @@ class ReleaseKey:
         >>> ReleaseKey.open(path).name() == ReleaseKey.open(path).name()
         True
         """
-        key = cls()
-        try:
-            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        except FileExistsError:
-            with open(path, "rb") as opened:
-                text = opened.read(2 * _SECRET_BYTES + 2).strip()
-                mode = os.fstat(opened.fileno()).st_mode
-        else:
-            with os.fdopen(file, "wb") as opened:
-                opened.write(key._secret.hex().encode() + b"\n")
-                opened.flush()
-                os.fsync(opened.fileno())
-            sync_folder(os.path.dirname(os.path.abspath(path)))
-            return key
-        if os.name == "posix" and mode & 0o077:
+        key, path = cls(), os.fsdecode(path)
+        # Another process may create the file at the same time.
+        with (
+            suppress(FileExistsError),
+            whole_file(path) as temporary,
+            open(temporary, "wb") as opened,
+        ):
+            opened.write(key._secret.hex().encode() + b"\n")
+        with open(path, "rb") as opened:
+            text = opened.read(2 * _SECRET_BYTES + 2).strip()
+            status = os.fstat(opened.fileno())
+        if status.st_nlink > 1:
+            # The key must not stay in a second file when this one is deleted.
+            forget_temporary_name(path)
+        if os.name == "posix" and status.st_mode & 0o077:
             raise ValueError(
-                f"Other users may read the key in {os.fspath(path)!r}, and could undo the noise of "
+                f"Other users may read the key in {path!r}, and could undo the noise of "
                 "its releases. Restrict access with chmod 600."
             )
         if not re.fullmatch(b"[0-9a-f]{%d}" % (2 * _SECRET_BYTES), text):
             raise ValueError(
-                f"{os.fspath(path)!r} does not hold a key. Use the path of a key file, or a path "
+                f"{path!r} does not hold a key. Use the path of a key file, or a path "
                 "where no file exists."
             )
         return cls._of(bytes.fromhex(text.decode()))
@@ -169,16 +170,6 @@ class ReleaseKey:
 
     def __repr__(self) -> str:
         return "ReleaseKey()"
-
-
-def sync_folder(folder: PathLike) -> None:
-    """Write the names of files in a folder to disk, so that they survive a power failure."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _key_of(secret: bytes) -> ReleaseKey:

@@ -13,11 +13,10 @@ import io
 import json
 import math
 import os
-import uuid
+import re
 import zipfile
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +26,10 @@ from scipy.sparse import csr_array, issparse
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy._ledger_stores import Execute, Store
+from sklearn_dptda.privacy._parameters import check_sparse
 from sklearn_dptda.privacy._release import as_arrays
-from sklearn_dptda.privacy._release_key import sync_folder
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
+from sklearn_dptda.privacy._whole_file import sync_folder, whole_file
 
 CREATE_RELEASE = """
 CREATE TABLE IF NOT EXISTS privacy_release (
@@ -45,6 +45,7 @@ _READ_PAID = (
     "SELECT digest FROM privacy_spend LEFT JOIN privacy_release "
     "ON privacy_spend.id = privacy_release.id WHERE privacy_spend.id = :id"
 )
+_DIGEST = re.compile("[0-9a-f]{64}")
 # If the ledger is a file, larger releases, in bytes, are stored in files beside it.
 _LARGE = 1 << 20
 # A repeated computation of the same draw may differ by this much, relative and absolute, because of
@@ -155,8 +156,15 @@ def read_release(execute: Execute, store: Store, key: str) -> Any:
     digest, content = rows[0]
     try:
         if content is None:
-            with open(os.path.join(str(store.folder), digest), "rb") as file:
+            # The digest is the name of a file. Other text could be a path to any file of the
+            # reader, because a user who may only pay into a ledger on a server can write it.
+            if store.folder is None or not _DIGEST.fullmatch(str(digest)):
+                raise ValueError("it is damaged")
+            with open(os.path.join(store.folder, digest), "rb") as file:
                 content = file.read()
+        # Some database drivers return a view of bytes.
+        if not isinstance(content, bytes | bytearray | memoryview):
+            raise ValueError("it is damaged")
         if hashlib.sha256(content).hexdigest() != digest:
             raise ValueError("it is damaged")
         return from_bytes(bytes(content))
@@ -187,27 +195,13 @@ def list_digests(execute: Execute, store: Store) -> dict[str, str]:
 
 
 def _write_file(folder: str, name: str, content: bytes, mode: int) -> None:
-    """Write a file that is complete as soon as it has its name, even after a power failure.
-
-    The file has the same access permissions as the ledger.
-    """
+    """Write a file with the same access permissions as the ledger."""
     # Users with read access to a folder also need the permission to enter it.
     os.makedirs(folder, mode=mode | (mode & 0o444) >> 2, exist_ok=True)
     sync_folder(os.path.dirname(folder))
     place = os.path.join(folder, name)
-    new = f"{place}.{uuid.uuid4().hex}"
-    try:
-        with open(new, "xb") as file:
-            os.chmod(new, mode)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, place)
-        sync_folder(folder)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(new)
-        raise
+    with whole_file(place, mode, overwrite=True) as temporary, open(temporary, "wb") as file:
+        file.write(content)
 
 
 # All formats up to this version can be read. The tests contain a file of each version.
@@ -275,6 +269,7 @@ _DAMAGE = (
     ValueError,
     EOFError,
     AttributeError,
+    ArithmeticError,
     # This is raised for an unknown compression, a password, and JSON that is nested too deeply.
     RuntimeError,
 )
@@ -336,6 +331,13 @@ def _objects(content: Any) -> NDArray[Any]:
     return array.reshape(shape)
 
 
+def _sparse(content: Any) -> csr_array:
+    shape, parts = content
+    matrix = csr_array(tuple(parts), shape=tuple(shape))
+    check_sparse(matrix, "the release")
+    return matrix
+
+
 def _of_kind(content: Any) -> Any:
     name, parts = content
     # If the type is not registered in this process, return its parts by name.
@@ -348,6 +350,6 @@ _MAKERS: dict[str, Callable[[Any], Any]] = {
     "tuple": tuple,
     "dict": dict,
     "objects": _objects,
-    "sparse": lambda content: csr_array(tuple(content[1]), shape=tuple(content[0])),
+    "sparse": _sparse,
     "kind": _of_kind,
 }

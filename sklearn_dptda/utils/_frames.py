@@ -279,7 +279,7 @@ class DaskParts:
                 f"X is not a table: its type is {type(X).__name__}. The supported Dask collections "
                 "are arrays of two dimensions, data frames and lists of delayed tables."
             )
-        self._X = X
+        self._X, self._was_read = X, False
 
     @property
     def head(self) -> Table | None:
@@ -303,9 +303,15 @@ class DaskParts:
         return mapped if isinstance(self._X, list | tuple) else mapped[0]
 
     def map_reduce(self, function: Callable[[Any], Any]) -> Any:
-        """Apply a function to each part where it is, and add the results in a tree."""
+        """Apply a function to each part where it is, and add the results in a tree.
+
+        The first call, which is made before anything is paid, refuses a cluster without workers.
+        """
         from dask import delayed
 
+        if not self._was_read:
+            _refuse_no_workers()
+            self._was_read = True
         # The function is sent once to each machine. Dask does not search it for collections.
         shared = delayed(function, traverse=False)
         sums = [delayed(_applied)(shared, part) for part in self._parts]
@@ -315,6 +321,23 @@ class DaskParts:
                 for i in range(0, len(sums), _SUMS_PER_TASK)
             ]
         return sums[0].compute()
+
+
+def _refuse_no_workers() -> None:
+    """Raise ValueError if Dask would wait without end, because its cluster has no workers."""
+    from dask.base import get_scheduler
+
+    # Without a client of a cluster, Dask computes on this machine.
+    client: Any = getattr(get_scheduler(), "__self__", None)
+    if not hasattr(client, "nthreads") or client.asynchronous:
+        return
+    # An adaptive cluster starts workers as soon as there is work.
+    if getattr(client.cluster, "_adaptive", None) is None and not client.nthreads():
+        raise ValueError(
+            "X is a Dask collection, but the Dask cluster has no workers, so that the computation "
+            "would never start. Start workers, for example with cluster.scale(1), or close the "
+            "client to compute on this machine."
+        )
 
 
 def whole_rows(X: Any) -> Any:

@@ -50,7 +50,7 @@ def tasks_may_repeat(n_jobs: int | None = None) -> bool:
 def run(
     function: Callable[..., Any], items: Iterable[Sequence[Any]], *common: Any, **options: Any
 ) -> list[Any]:
-    """``[function(*common, *item) for item in items]``, by joblib; ``common`` is sent once.
+    """``[function(*common, *item) for item in items]``, by joblib, with ``common`` for all.
 
     If ``function`` draws noise, it must use keys or seeds from the items, so that a task that runs
     again repeats its draw. Raises the first error of a task.
@@ -141,7 +141,9 @@ def _finished(
         # reports the progress.
         n_jobs, as_they_finish, options = 1, True, {**options, "backend": "sequential"}
     order = "generator_unordered" if as_they_finish else "list"
-    yield from Parallel(n_jobs=n_jobs, return_as=order, **options)(tasks)
+    # Without max_nbytes=None, joblib writes large arguments to shared memory or to disk, where the
+    # exact records stay if the process is killed.
+    yield from Parallel(n_jobs=n_jobs, return_as=order, max_nbytes=None, **options)(tasks)
 
 
 def _one_by_one(

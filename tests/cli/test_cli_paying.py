@@ -14,6 +14,7 @@ import sys
 import time
 import zipfile
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,7 +31,11 @@ from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._diagram_commands import _summary
 from sklearn_dptda._cli._main import COMMANDS, REPEATABLE, build_parser, load_command
 from sklearn_dptda._cli._output import finite_or_nulls, slow
+from sklearn_dptda._cli._paid_run import _check_neighbours
+from sklearn_dptda._cli._run_budget import RunBudget
 from sklearn_dptda._cli._run_folder import place_of
+from sklearn_dptda.model_selection import planned_loss
+from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from tests._reach import from_bytes, read_graph
 
@@ -1058,10 +1063,52 @@ def test_only_one_module_prints():
 
 
 def test_the_place_of_a_ledger_contains_no_password(folder):
+    pytest.importorskip("sqlalchemy")
     place = place_of("postgresql://me:secret@host:5432/db?password=secret")
     assert place == place_of("postgresql://host:5432/db") == "postgresql://host:5432/db"
+    # SQLAlchemy allows this password without quoting.
+    assert place_of("postgresql://me:se/cr?et@host/db") == "postgresql://host/db"
     assert place_of("l.db") == place_of("./l.db") == str(folder.resolve() / "l.db")
     assert place_of(None) != place_of("no ledger")
+
+
+def test_plans_and_checks_do_not_repeat_the_payments_of_a_ledger(folder, capsys, monkeypatch):
+    # A ledger may have hundreds of thousands of payments.
+    PrivacyAccountant(3.0, path="l.db").spend(0.5, unit="one row")
+    assert main(["ledger", "l.db", "--extract"]) == 0
+
+    def repeated(*arguments, **options):
+        raise AssertionError
+
+    monkeypatch.setattr(PrivacyAccountant, "spend", repeated)
+    monkeypatch.setattr(PrivacyAccountant, "spends", repeated)
+    capsys.readouterr()
+    assert main(["ledger", "extract.json", "--check"]) == 0
+    assert "spent: epsilon 0.5 of 3, delta 0 of 0" in capsys.readouterr().out
+    assert call("bounds", "--ledger", "l.db", "--dry-run") == 0
+    assert "left after the run: epsilon=1.5, delta=0" in capsys.readouterr().out
+    assert call("bounds", "--ledger", "l.db", "--dry-run", "--adjacency", "add-remove") == 2
+    assert "counts losses under replace-one adjacency" in capsys.readouterr().err
+
+
+def test_no_message_about_a_ledger_contains_its_password(monkeypatch, capsys):
+    pytest.importorskip("psycopg")
+    url = "postgresql://me:secret@host/db?password=secret"
+    monkeypatch.setattr(RunBudget, "_exists", lambda self: False)
+    budget = RunBudget(url, [1.0])
+    assert budget.left(budget.plan_with).startswith("left in postgresql://me:***@host/db, which")
+    guarantee = planned_loss(PrivateBounds(1.0)).releases[0].guarantee
+    for counted in (
+        replace(guarantee, unit="one person"),
+        replace(guarantee, adjacency="add-remove"),
+    ):
+        with pytest.raises(ValueError, match=r"the ledger postgresql://me:\*\*\*@host/db counts"):
+            _check_neighbours(budget.shown, counted, guarantee, True)
+    with pytest.raises(ValueError, match="there is no ledger") as caught:
+        RunBudget(url, None)
+    assert "secret" not in str(caught.value)
+    assert main(["ledger", url, "--check"]) == 2
+    assert "secret" not in capsys.readouterr().err
 
 
 @pytest.mark.slow

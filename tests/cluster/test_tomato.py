@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from gudhi.clustering.tomato import Tomato
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.neighbors import KernelDensity, kneighbors_graph
@@ -102,6 +102,13 @@ def test_precomputed_distances_dense_and_sparse():
         assert adjusted_rand_score(plain.labels_, other.labels_) == 1.0
     assert np.array_equal(dense.predict(D), dense.labels_)
     assert np.array_equal(dense.predict(D[:10]), dense.labels_[:10])
+
+
+def test_sparse_distances_with_indices_out_of_bounds_are_refused():
+    D = csc_array(np.ones((4, 4)))
+    D.indices = D.indices + 10**7
+    with pytest.raises(ValueError, match="X is not a valid sparse matrix"):
+        ToMATo(2, n_neighbors=2, metric="precomputed").fit(D)
 
 
 def test_ties_are_broken_by_order(rng):

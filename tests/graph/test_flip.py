@@ -8,7 +8,7 @@ import pickle
 import networkx
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import bsr_array, coo_array, csc_array, csr_array
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -338,6 +338,47 @@ def test_bad_graphs(kind, make, message, graph):
 def test_bad_parameters(kind, options, message, graph):
     with pytest.raises(ValueError, match=message):
         kind(**options).fit(graph)
+
+
+# Arrays that SciPy's compiled code would follow out of bounds: indices and ends of rows.
+_CRAFTED = {
+    "column above": ([10**7], [0, 1, 1, 1, 1]),
+    "column below": ([-5 * 10**6], [0, 1, 1, 1, 1]),
+    "ends that fall": ([1, 2, 3], [0, 3, 1, 2, 3]),
+    "ends below": ([1, 2, 3], [0, -500_000, 1, 2, 3]),
+    "no entries": ([], [0, 5, 0, 0, 0]),
+    "differences that overflow": ([1, 2, 3], [0, 2**63 - 1, -(2**63), -1, 3]),
+}
+
+
+def _crafted(kind, shape, name):
+    indices, ends = _CRAFTED[name]
+    matrix = kind(shape)
+    matrix.data, matrix.indices = np.ones(len(indices)), np.array(indices, dtype=np.int64)
+    matrix.indptr = np.array(ends, dtype=np.int64)
+    return matrix
+
+
+@pytest.mark.parametrize("kind", [csr_array, csc_array])
+@pytest.mark.parametrize("name", _CRAFTED)
+def test_indices_out_of_bounds_are_refused_before_they_are_followed(name, kind):
+    crafted = _crafted(kind, (4, 4), name)
+    budget = PrivacyAccountant(1.0)
+    with pytest.raises(ValueError, match="X is not a valid sparse matrix"):
+        EdgeFlip(1.0, accountant=budget).fit_transform(crafted)
+    assert len(budget) == 0
+    with pytest.raises(ValueError, match="adjacency is not a valid sparse matrix"):
+        NoisyAdjacency.of(crafted, 0.1)
+
+
+def test_other_formats_with_indices_out_of_bounds_are_refused():
+    entries, blocks = coo_array((4, 4)), bsr_array((4, 4), blocksize=(2, 2))
+    entries.data, entries.coords = np.ones(1), (np.array([0]), np.array([10**7]))
+    blocks.data, blocks.indices = np.ones((1, 2, 2)), np.array([10**7])
+    blocks.indptr = np.array([0, 1, 1])
+    for crafted in (entries, blocks):
+        with pytest.raises(ValueError, match="X is not a valid sparse matrix"):
+            EdgeFlip(1.0).fit_transform(crafted)
 
 
 @pytest.mark.slow

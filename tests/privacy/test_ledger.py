@@ -1,6 +1,7 @@
 """The ledger on disk and on a server, with processes that race and die."""
 
 import contextlib
+import errno
 import os
 import pickle
 import sqlite3
@@ -18,9 +19,11 @@ from sklearn_dptda.privacy import (
     PrivacyBudgetExceeded,
     PrivacyLedgerError,
     _ledger_stores,
+    _whole_file,
 )
 from sklearn_dptda.privacy._guarantee import Budget
 from sklearn_dptda.privacy._ledger import _CREATE_SPEND, CREATE_BUDGET, CREATE_STATE, Ledger, State
+from sklearn_dptda.privacy._ledger_stores import shown_location
 from tests._reach import last_mark
 from tests.privacy._private_mean import PrivateMean
 
@@ -255,7 +258,13 @@ def test_a_budget_that_nobody_wrote_is_refused(tmp_path, column, value):
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("parameters", "'{'"), ("parameters", "'[]'"), ("parameters", "x'80'"), ("epsilon", "'x'")],
+    [
+        ("parameters", "'{'"),
+        ("parameters", "'[]'"),
+        ("parameters", "x'80'"),
+        ("parameters", f"'{'[' * 100_000}'"),
+        ("epsilon", "'x'"),
+    ],
 )
 def test_a_line_that_nobody_wrote_is_not_shown(tmp_path, column, value):
     path = tmp_path / "a.db"
@@ -547,6 +556,9 @@ def test_password_is_not_shown():
     [
         "postgresql://127.0.0.1:1/none?user=u&password=secret",
         "postgresql://u:p@ss:secret@127.0.0.1:1/none",
+        "postgresql://u:p@secret@127.0.0.1:1/none",
+        "postgresql://u:p@h/secret@127.0.0.1:1/none",
+        "postgresql://u:sec\0ret@127.0.0.1:1/none",
         "postgresql://u:secret@127.0.0.1:1/none",
     ],
 )
@@ -554,7 +566,24 @@ def test_no_error_quotes_a_password(url):
     pytest.importorskip("psycopg")
     with pytest.raises((PrivacyLedgerError, ValueError)) as caught:
         PrivacyAccountant(1.0, path=url)
-    assert "secret" not in str(caught.value)
+    assert "secret" not in str(caught.value) and "\\x00" not in str(caught.value)
+    assert "secret" not in shown_location(url) and "127.0.0.1:1/none?" not in shown_location(url)
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("postgresql://u:se/c?ret@h:1/db?sslmode=require", "postgresql://u:***@h:1/db"),
+        ("postgresql://user@h/db", "postgresql://user@h/db"),
+        ("postgresql://u:a@b@h/db", "a database server"),
+        ("no url://u:secret@h/db", "a database server"),
+        ("sqlite:///a.db", "sqlite:///a.db"),
+        ("folder/a.db", "folder/a.db"),
+    ],
+)
+def test_what_is_shown_of_a_location(location, shown):
+    pytest.importorskip("sqlalchemy")
+    assert shown_location(location) == shown
 
 
 def test_unknown_url():
@@ -580,22 +609,63 @@ def test_what_was_committed_is_never_removed(tmp_path, monkeypatch):
     with pytest.raises(PrivacyLedgerError, match="already"):
         PrivacyAccountant(1.0, path=path)
 
-    # Between the commit and the end of the transaction.
-    def spends_and_fails(connection):
-        with transaction(connection) as execute:
-            yield execute
+    # Right after the file has got its name.
+    def spends_and_fails(folder):
         PrivacyAccountant.open(second).spend(0.9)
         raise KeyboardInterrupt
 
-    second, transaction = tmp_path / "b.db", _ledger_stores._sqlite_transaction
-    patched = contextlib.contextmanager(spends_and_fails)
-    once = [patched]
-    monkeypatch.setattr(
-        _ledger_stores, "_sqlite_transaction", lambda c: (once.pop() if once else transaction)(c)
-    )
+    second = tmp_path / "b.db"
+    monkeypatch.setattr(_whole_file, "sync_folder", spends_and_fails)
     with pytest.raises(KeyboardInterrupt):
         PrivacyAccountant(1.0, path=second)
     assert PrivacyAccountant.open(second).remaining().epsilon == pytest.approx(0.1)
+
+
+def test_a_ledger_is_complete_when_it_gets_its_name(tmp_path, monkeypatch):
+    # A process that is killed before then leaves nothing at the path.
+    path, original, seen = tmp_path / "a.db", State.new, []
+
+    def new(*arguments):
+        seen.append(os.path.lexists(path))
+        return original(*arguments)
+
+    monkeypatch.setattr(State, "new", new)
+    PrivacyAccountant(1.0, path=path)
+    assert seen == [False]
+
+
+def test_temporary_names_that_a_killed_process_has_left_block_nothing(tmp_path):
+    left = tmp_path / f".sklearn_dptda-{'a' * 32}"
+    left.write_bytes(b"incomplete")
+    path = tmp_path / "a.db"
+    PrivacyAccountant(1.0, path=path).spend(0.25)
+    left.unlink()
+    # Killed after the file had got its name, and before it lost the temporary one.
+    os.link(path, left)
+    assert PrivacyAccountant.open(path).remaining().epsilon == 0.75
+    assert [file.name for file in tmp_path.iterdir()] == ["a.db"]
+
+
+def test_a_ledger_on_a_file_system_without_links(tmp_path, monkeypatch):
+    def fails(*arguments, **options):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", fails)
+    path = tmp_path / "a.db"
+    PrivacyAccountant(1.0, path=path).spend(0.25)
+    with pytest.raises(PrivacyLedgerError, match="already"):
+        PrivacyAccountant(1.0, path=path)
+    assert PrivacyAccountant.open(path).remaining().epsilon == 0.75
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_only_its_owner_can_read_a_new_ledger(tmp_path):
+    before = os.umask(0o022)
+    try:
+        PrivacyAccountant(1.0, path=tmp_path / "a.db")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a.db").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_creation_that_fails_leaves_nothing(tmp_path, monkeypatch):

@@ -514,7 +514,7 @@ def test_ledgers_in_memory_leave_no_marks(tmp_path, monkeypatch):
 def test_a_damaged_mark_is_refused(tmp_path):
     accountant = PrivacyAccountant(1.0, path=tmp_path / "a.db")
     place = last_mark(accountant._ledger.id)[0].strip("'")
-    for text in ("", "[]", "{", '{"more": 1}', '{"number": -1}'):
+    for text in ("", "[]", "{", "[" * 100_000, '{"more": 1}', '{"number": -1}'):
         Path(place).write_text(text)
         with pytest.raises(PrivacyLedgerError, match=r"ledgers.*damaged"):
             accountant.spend(0.5)

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import os
 import pickle
 import shutil
@@ -126,6 +127,18 @@ def pickled_array():
     return buffer.getvalue()
 
 
+def npy(*numbers):
+    buffer = io.BytesIO()
+    np.save(buffer, np.array(numbers))
+    return buffer.getvalue()
+
+
+# A sparse matrix, whose index is in the array 1.
+_SPARSE = json.dumps(
+    {"format_version": 1, "release": {"sparse": [[1, 2], [{"array": 0}, {"array": 1}, [0, 1]]]}}
+)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -146,6 +159,11 @@ def pickled_array():
         ),
         (archive({"release.json": '{"format_version": 2, "release": []}'}), "a newer version"),
         (archive({"release.json": "[" * 100_000}), "damaged"),
+        (
+            archive({"release.json": '{"format_version": 1, "release": {"array": 1e400}}'}),
+            "damaged",
+        ),
+        (archive({"release.json": _SPARSE, "0.npy": npy(1.0), "1.npy": npy(9**9)}), "damaged"),
         # A megabyte that would expand to a gigabyte.
         (archive({"release.json": "{}"}, zipfile.ZIP_DEFLATED), "damaged"),
     ],
@@ -366,6 +384,36 @@ def test_replicates_of_people_are_paid_as_people(tmp_path):
     private.fit_transform(functions)
     units = {spend.unit for spend in budget.spends()}
     assert len(budget) == 4 and len(units) == 1 and "one person" in units.pop()
+
+
+@pytest.mark.parametrize("other", ["", ".", "/elsewhere", "../elsewhere", "x" * 64, 5, b"a"])
+def test_a_digest_names_a_file_of_the_ledger_or_nothing(other, tmp_path, monkeypatch):
+    path, elsewhere = tmp_path / "a.db", tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"a file of the reader")
+    budget = PrivacyAccountant(9.0, path=path)
+    budget.spend(1.0, key="a" * 32)
+    budget.store("a" * 32, [1.0])
+    other = str(elsewhere) if other == "/elsewhere" else other
+    opened = []
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE privacy_release SET digest = ?, content = NULL", (other,))
+    module = "sklearn_dptda.privacy._stored_release"
+    monkeypatch.setattr(f"{module}.open", lambda *place: opened.append(place), raising=False)
+    with pytest.raises(PrivacyLedgerError, match="it is damaged"):
+        budget.release("a" * 32)
+    assert not opened
+
+
+@pytest.mark.parametrize("content", ["text", 5, 0.5])
+def test_content_that_is_not_bytes_is_damaged(content, tmp_path):
+    path = tmp_path / "a.db"
+    budget = PrivacyAccountant(9.0, path=path)
+    budget.spend(1.0, key="a" * 32)
+    budget.store("a" * 32, [1.0])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE privacy_release SET content = ?", (content,))
+    with pytest.raises(PrivacyLedgerError, match="it is damaged"):
+        budget.release("a" * 32)
 
 
 @pytest.mark.slow
@@ -703,6 +751,41 @@ def test_keys_in_files_are_for_their_owner_alone(tmp_path):
     path.write_text("no key")
     with pytest.raises(ValueError, match="does not hold a key"):
         ReleaseKey.open(path)
+
+
+def test_processes_that_open_a_new_key_at_once_get_one_key(tmp_path, monkeypatch):
+    path, original, others = tmp_path / "release.key", os.open, []
+
+    def opened(*arguments, **options):
+        descriptor = original(*arguments, **options)
+        if not others:
+            others.append(None)
+            others.append(ReleaseKey.open(path))
+        return descriptor
+
+    monkeypatch.setattr(os, "open", opened)
+    assert ReleaseKey.open(path).name() == others[1].name()
+    assert [file.name for file in tmp_path.iterdir()] == ["release.key"]
+
+
+def test_a_full_disk_leaves_no_part_of_a_key(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            ReleaseKey.open(tmp_path / "release.key")
+    assert not list(tmp_path.iterdir())
+    ReleaseKey.open(tmp_path / "release.key")
+
+
+def test_a_key_does_not_stay_under_its_temporary_name(tmp_path):
+    path, left = tmp_path / "release.key", tmp_path / f".sklearn_dptda-{'a' * 32}"
+    key = ReleaseKey.open(path)
+    os.link(path, left)
+    assert ReleaseKey.open(path).name() == key.name()
+    assert not left.exists()
 
 
 GRANTS = """

@@ -1,8 +1,10 @@
 """Tasks on foreign engines, and engines for rows that return wrong results."""
 
+import ast
 import os
 import time
 from itertools import combinations_with_replacement, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from joblib import parallel_config, register_parallel_backend
 from joblib.parallel import SequentialBackend
 from sklearn.base import clone
 
+import sklearn_dptda
 from sklearn_dptda.cluster import DPLloyd, DPToMATo
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.metric_privacy import PrivateMeasure
@@ -45,6 +48,27 @@ def test_a_task_that_fails_leaves_the_others():
     assert isinstance(found[1], Failed)
     with pytest.raises(ZeroDivisionError):
         run(_divide, [(2,), (0,)], 8)
+
+
+def _is_on_disk(array):
+    return isinstance(array, np.memmap)
+
+
+@pytest.mark.slow
+def test_large_records_are_not_written_for_workers():
+    large = np.zeros(1 << 18)
+    with parallel_config(backend="loky", n_jobs=2):
+        assert run(_is_on_disk, [(large,), (large,)]) == [False, False]
+
+
+def test_no_loop_of_the_package_writes_records_for_workers():
+    found = []
+    for path in Path(sklearn_dptda.__file__).parent.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "Parallel(" in text else ():
+            if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "Parallel":
+                found.append([k.value.value for k in node.keywords if k.arg == "max_nbytes"])
+    assert found and all(values == [None] for values in found)
 
 
 @pytest.mark.slow
