@@ -214,7 +214,7 @@ FRAGMENTS = {
     "row_groups": """
         groups : str, default=None
             Name of the column of a data frame that identifies the person of each row,
-            by a number or a string. The column is not used as a feature. The
+            by a number, a string or a UUID. The column is not used as a feature. The
             guarantee then protects all rows of one person together. None: the
             guarantee protects one row, unless you pass ``groups`` to ``fit``.
         rows_per_group : int, default=None
@@ -229,7 +229,7 @@ FRAGMENTS = {
     """,
     "groups_of_fit": """
         groups : array-like of shape (n_samples,), default=None
-            Identifier of the person of each row, a number or a string, if no column
+            Identifier of the person of each row, a number, string or UUID, if no column
             of ``X`` holds it. The guarantee then protects all rows of one person
             together.
     """,
@@ -309,7 +309,7 @@ FRAGMENTS = {
         y : Ignored
             Not used, present for API consistency.
         groups : array-like of shape (n_samples,), default=None
-            Identifier of the person of each row, a number or a string, if no column
+            Identifier of the person of each row, a number, string or UUID, if no column
             of ``X`` holds it. The guarantee then protects all rows of one person
             together.
 

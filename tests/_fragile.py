@@ -71,7 +71,8 @@ class Doomed(TransformerMixin, BaseEstimator):
         return X
 
     def _die(self):
-        time.sleep(random.uniform(0.0, 0.4))
+        # The pipelines of the tests run for at least half a second. One death must be in it.
+        time.sleep(random.uniform(0.0, 0.2))
         for number in range(self.deaths):
             Killer(os.path.join(self.folder, str(number)))()
 
@@ -106,8 +107,8 @@ class Interrupted(TransformerMixin, BaseEstimator):
 
     def transform(self, X):
         number = len(os.listdir(self.folder))
-        # On a busy machine, the signal may arrive late.
-        time.sleep(0.02 if number < self.after else 0.2)
+        # On a busy machine, the signal may arrive late, but before half of the later copies end.
+        time.sleep(0.02 if number < self.after else 1.0)
         open(os.path.join(self.folder, f"{number}-{os.getpid()}"), "x").close()
         if number >= self.after:
             # Two copies may have the same count. The first copy that arrives here sends the signal.

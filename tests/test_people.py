@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -226,7 +227,8 @@ def test_neither_ids_nor_their_number_are_kept(estimator):
 
 
 def test_ids_are_numbers_or_strings():
-    for ids in ([1, 2, 1, 2], [1.5, 2.5, 1.5, 2.5], ["a", "b", "a", "b"], [b"a", b"b", b"a", b"b"]):
+    uuids = [UUID(int=i) for i in (1, 2, 1, 2)]
+    for ids in ([1, 2, 1, 2], [1.5, 2.5] * 2, ["a", "b"] * 2, [b"a", b"b"] * 2, uuids):
         table = pd.DataFrame({"row": range(4), "patient_id": ids})
         assert first_of([table], 1) == [0, 1]
     for bad in (None, math.nan, pd.NA, pd.NaT, ["a"], ("a", math.nan), np.zeros(2), {}):
@@ -234,6 +236,19 @@ def test_ids_are_numbers_or_strings():
             check_ids(["a", bad])
     with pytest.raises(ValueError, match="all numbers or all strings"):
         check_ids(["a", 1])
+    with pytest.raises(ValueError, match="or all UUIDs"):
+        check_ids([*uuids, str(uuids[0])])
+
+
+def test_uuids_are_ids_like_numbers():
+    table = visits()
+    numbers = pd.factorize(table["patient_id"])[0]
+    uuids = [UUID(int=int(number)) for number in numbers]
+    expected, X = learnt(of_people(DPTree(2)).fit(table)), table[["x", "y"]]
+    assert learnt(of_people(DPTree(2)).fit(table.assign(patient_id=uuids))) == expected
+    private = of_people(DPTree(2)).set_params(groups=None)
+    for groups in (uuids, np.array(uuids, dtype=object), pd.Series(uuids)):
+        assert learnt(clone(private).fit(X, groups=groups)) == expected
 
 
 SECRET = "person-73645"
@@ -241,6 +256,7 @@ MISTAKES = {
     "an array": (lambda t: t[["x", "y"]].to_numpy(), {}, "name of one column of a data frame"),
     "another name": (lambda t: t.rename(columns={"patient_id": "p"}), {}, "name of one column"),
     "two columns": (lambda t: pd.concat([t, t[["patient_id"]]], axis=1), {}, "name of one column"),
+    "two features": (lambda t: pd.concat([t, t[["x"]]], axis=1), {}, "2 columns with the name 'x'"),
     "a missing id": (lambda t: t.assign(patient_id=[SECRET, None] * 300), {}, "number or a string"),
     "lists": (lambda t: t.assign(patient_id=[[SECRET]] * 600), {}, "number or a string"),
     "no feature": (lambda t: t[["patient_id"]], {}, "must also have other columns"),

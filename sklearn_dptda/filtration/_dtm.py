@@ -401,7 +401,8 @@ class DTMFiltration(BaseGridFiltration):
         names += ["method"] * (self.method != "auto")
         if names:
             raise ValueError(
-                f"landmarks replace the grid, so {', '.join(names)} must keep the default value."
+                f"landmarks replace the grid, so {', '.join(names)} must keep the default value. "
+                "Leave out the landmarks to use a grid, or pass bounds to PrivateLandmarks."
             )
 
     def _read(self, cloud: Any, name: str, n_features: int | None) -> Cloud:

@@ -10,6 +10,17 @@ from sklearn_dptda._typing import IntArray, SparseLike
 from sklearn_dptda.privacy._parameters import check_sparse
 from sklearn_dptda.utils._frames import refuse_dask, refuse_lossy, without_quotes
 
+_WEIGHTS = (
+    "The edges have weights, but flipping protects only zeros and ones. X must be an adjacency "
+    "matrix{}. To drop weights, pass A != 0 or "
+    "networkx.to_scipy_sparse_array(graph, weight=None)."
+)
+_LIST_OF_EDGES = (
+    "X seems to be a list of edges, but must be an adjacency matrix or a networkx graph. Make a "
+    "graph from it: graph = networkx.Graph(); graph.add_nodes_from(nodes) with a public list of "
+    "nodes; graph.add_edges_from(numpy.asarray(edges).tolist())."
+)
+
 
 class NetworkxGraph(Protocol):
     """The methods by which a networkx graph is recognised."""
@@ -40,12 +51,17 @@ def check_adjacency(X: GraphLike, directed: bool = False) -> csr_array:
 def check_graph(A: csr_array, directed: bool = False) -> None:
     """Raise an error if zeros and ones, from :func:`check_links`, are not an adjacency matrix."""
     n, m = A.shape
+    if n != m and m == 2:
+        raise ValueError(_LIST_OF_EDGES)
     if n != m:
         raise ValueError(f"The adjacency matrix must be square; got shape {A.shape}.")
     if n < 2:
         raise ValueError("The graph must have at least two nodes.")
     if A.diagonal().any():
-        raise ValueError("The graph has self-loops. Set the diagonal to zero.")
+        raise ValueError(
+            "The graph has self-loops. Set the diagonal of the matrix to zero. For a networkx "
+            "graph, call graph.remove_edges_from(list(networkx.selfloop_edges(graph)))."
+        )
     if not directed and (A != A.T).nnz:
         raise ValueError(
             "The adjacency matrix is not symmetric. Pass directed=True, or pass the elementwise "
@@ -63,6 +79,8 @@ def check_links(X: Any) -> csr_array:
         else:
             refuse_lossy(X, complex_too=False)
             X = np.asarray(X)
+            if _lists_edges(X):
+                raise ValueError(_LIST_OF_EDGES)
     if X.dtype.kind not in "biuf":
         raise ValueError("The graph must be a matrix of real numbers, or a networkx graph.")
     if X.ndim != 2:
@@ -77,12 +95,15 @@ def check_links(X: Any) -> csr_array:
     A.sum_duplicates()
     A.eliminate_zeros()
     if (A.data != 1).any():
-        raise ValueError(
-            "The edges have weights, but flipping protects only zeros and ones. X must be an "
-            f"adjacency matrix; got numbers of shape {A.shape}. To drop weights, pass A != 0 or "
-            "networkx.to_scipy_sparse_array(graph, weight=None)."
-        )
+        if A.shape[1] == 2 and A.shape[0] != 2 and (A.data == np.rint(A.data)).all():
+            raise ValueError(_LIST_OF_EDGES)
+        raise ValueError(_WEIGHTS.format(f"; got numbers of shape {A.shape}"))
     return A.astype(np.float32)
+
+
+def _lists_edges(X: np.ndarray) -> bool:
+    """Return whether an array has two columns of names, in strings or other objects."""
+    return X.ndim == 2 and X.shape[1] == 2 and X.dtype.kind in "OUS"
 
 
 def _sparse_of(X: Any) -> Any:
@@ -96,12 +117,16 @@ def _sparse_of(X: Any) -> Any:
             raise ValueError("The graph is empty.")
         # Weights are read so that they can be refused, without quoting them.
         try:
-            return networkx.to_scipy_sparse_array(X, dtype=np.float64, format="csr")
+            A = networkx.to_scipy_sparse_array(X, dtype=np.float64, format="csr")
         except Exception:
             raise ValueError(
                 "The edges have weights that are not numbers. Remove the attribute 'weight', or "
                 "pass networkx.to_scipy_sparse_array(graph, weight=None)."
             ) from None
+        # In a matrix, an explicit zero is no edge. Here it is an edge, which must not vanish.
+        if (A.data == 0).any():
+            raise ValueError(_WEIGHTS.format(""))
+        return A
     return X
 
 

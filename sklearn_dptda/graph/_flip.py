@@ -83,6 +83,8 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         ----------
         X : array-like, sparse matrix of shape (n_nodes, n_nodes), or networkx graph
             The graph: zeros and ones with a zero diagonal, symmetric unless ``directed``.
+            Explicit zeros of a sparse matrix are no edges. A networkx graph whose edges
+            have weights other than 1, also zeros, is refused.
         y : Ignored
             Present for compatibility with scikit-learn.
 

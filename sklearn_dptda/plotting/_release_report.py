@@ -178,10 +178,11 @@ def _meaning_of_epsilon(guarantee: PrivacyGuarantee) -> str:
     unit, change = guarantee.unit, {"replace-one": "replaced"}.get(guarantee.adjacency)
     if change is None or _PARTS.get(unit) in ("edge", "link"):
         unit, change = unit.removesuffix(", there or not"), "added or removed"
+    verb = "," * ("," in unit) + (" are" if unit.startswith("all ") else " is")
     beyond = f", up to an additional probability of {guarantee.delta:g}" * (guarantee.delta > 0)
     return (
-        f"If {unit} is {change}, the probability of every outcome of this release changes at most "
-        f"by the factor e^epsilon = {_factor(guarantee.epsilon)}{beyond}."
+        f"If {unit}{verb} {change}, the probability of every outcome of this release changes at "
+        f"most by the factor e^epsilon = {_factor(guarantee.epsilon)}{beyond}."
     )
 
 

@@ -76,6 +76,9 @@ def check_bounds(
         strictly increasing, or refused by :func:`check_lengths`.
     """
     try:
+        if isinstance(bounds, Mapping):
+            # Its keys would be taken for the bounds.
+            raise TypeError
         low, high = bounds
         low = np.broadcast_to(np.asarray(low, dtype=float), (n_features,)).copy()
         high = np.broadcast_to(np.asarray(high, dtype=float), (n_features,)).copy()
@@ -133,7 +136,12 @@ def bounds_by_column(
 
 
 def _advice(bounds: object, n_features: int) -> str:
-    """Return advice if the bounds look like one pair for each coordinate."""
+    """Return advice if the bounds are given by name, or as one pair for each coordinate."""
+    if isinstance(bounds, Mapping):
+        return (
+            " Names of columns cannot be used here. Instead, pass bounds=(all lows, all highs), in "
+            "the order of the columns."
+        )
     try:
         pairs: FloatArray = np.array(bounds, dtype=float)
     except (TypeError, ValueError):

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -359,8 +360,18 @@ def _applied(function: Callable[[Any], Any], part: Any) -> Any:
     return function(part)
 
 
+def refuse_repeated_names(frame: Any, name: str = "X") -> None:
+    """Refuse a data frame with equal names of columns, of which a parameter could mean any."""
+    for label, count in Counter(frame.columns).items():
+        if count > 1:
+            raise ValueError(
+                f"{name} has {count} columns with the name {label!r}. Rename or drop all but one "
+                "of them."
+            )
+
+
 def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True) -> None:
-    """Refuse masked entries, dates, complex numbers and Dask collections.
+    """Refuse masked entries, dates, complex numbers, repeated names and Dask collections.
 
     Parameters
     ----------
@@ -385,6 +396,7 @@ def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True)
     if frame_library(value) is None:
         dates = [name for part in parts if kind_of(getattr(part, "dtype", None)) in "mM"]
     else:
+        refuse_repeated_names(value, name)
         columns = zip(value.columns, value.dtypes, strict=True)  # type: ignore[union-attr]
         dates = [f"column {label!r}" for label, dtype in columns if kind_of(dtype) in "mM"]
     if dates:

@@ -9,6 +9,7 @@ from importlib import import_module
 from numbers import Real
 from types import FrameType
 from typing import Any, Self
+from uuid import UUID
 
 import numpy as np
 import sklearn.model_selection._validation as folds
@@ -16,12 +17,15 @@ import sklearn.model_selection._validation as folds
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
-from sklearn_dptda.utils._frames import frame_library, without_quotes
+from sklearn_dptda.utils._frames import frame_library, refuse_repeated_names, without_quotes
 
-_MISSING = "groups must have a number or a string for each {}; some are missing."
+_MISSING = (
+    "groups must have a number or a string for each {}, or a UUID; some are missing, or of another "
+    "kind."
+)
 _MIXED = (
-    "groups must be all numbers or all strings, because it is unknown otherwise which of them name "
-    "the same person."
+    "groups must be all numbers or all strings, or all UUIDs, because it is unknown otherwise "
+    "which of them name the same person."
 )
 
 
@@ -69,7 +73,7 @@ def _listed(column: Any) -> Any:
 
 
 def check_ids(ids: Any, what: str = "row") -> Any:
-    """Return the ids if they are all numbers or all strings; raise ValueError otherwise."""
+    """Return ids that are all numbers, all strings or all UUIDs; otherwise raise ValueError."""
     if isinstance(ids, np.ndarray):
         return ids
     kinds = {_kind(kind) for kind in set(map(type, ids))}
@@ -84,6 +88,8 @@ def check_ids(ids: Any, what: str = "row") -> Any:
 def _kind(kind: type) -> str:
     if issubclass(kind, str | bytes):
         return kind.__name__ if kind in (str, bytes) else "str"
+    if issubclass(kind, UUID):
+        return "UUID"
     return "number" if issubclass(kind, Real) else "none"
 
 
@@ -127,9 +133,10 @@ def refuse_ids_as_feature(X: Any, ids: Any) -> None:
 
 
 def without_column(X: Any, name: str | None) -> Any:
-    """Return a table without the columns of a given name, if there are any."""
+    """Return a table without the column of a given name, if there is one."""
     if name is None or name not in column_names(X):
         return X
+    refuse_repeated_names(X)
     others = [place for place, other in enumerate(X.columns) if other != name]
     return getattr(X, "iloc", X)[:, others]
 

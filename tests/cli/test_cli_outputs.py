@@ -83,7 +83,7 @@ def test_of_runs_at_once_into_one_folder_one_pays_and_writes(folder):
             weights = ", ".join(f"{weight:.3g}" for weight in content["weights"])
             assert f"2 cluster(s) of weight {weights}" in winner
             assert sorted(os.listdir(name)) == ["clusters.csv", "clusters.json"]
-        errors = [run.communicate(timeout=60)[1] for run in runs]
+        errors = [run.communicate(timeout=300)[1] for run in runs]
     finally:
         for run in runs:
             run.kill()

@@ -142,7 +142,7 @@ def test_ctrl_c_ends_a_release_of_as_many_columns_as_there_may_be(folder):
         while (line := run.stderr.readline()) != "drawing the release ...\n":
             assert line, "the run ended before it said a word"
         run.send_signal(signal.SIGINT)
-        _, error = run.communicate(timeout=30)
+        _, error = run.communicate(timeout=300)
     finally:
         run.kill()
     assert run.returncode == 130

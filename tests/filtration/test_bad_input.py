@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, PrivacyLeakWarning
+from sklearn_dptda.utils._bounds import check_bounds
 
 GOOD = [np.random.default_rng(0).uniform(size=(10, 2))]
 
@@ -101,3 +102,13 @@ def test_messages_quote_no_records():
     with pytest.raises(ValueError) as error:
         DTMFiltration(bounds=(0, 1)).fit([[[secret, np.nan], [secret, 1]]])
     assert "0.1234" not in str(error.value)
+
+
+@pytest.mark.parametrize("bounds", [{"x": (0, 1), "y": (0, 1)}, {0: (0, 1), 1: (0, 1)}])
+def test_bounds_by_name_are_refused_with_advice(bounds):
+    # Two keys that are numbers would be taken for the ends of all coordinates.
+    cloud = np.random.default_rng(0).random((20, 2))
+    with pytest.raises(ValueError, match="pass bounds=\\(all lows, all highs\\)"):
+        DTMFiltration(bounds=bounds).fit([cloud])
+    with pytest.raises(ValueError, match="pass bounds=\\(all lows, all highs\\)"):
+        check_bounds(bounds, 2)

@@ -7,6 +7,7 @@ import pickle
 
 import networkx
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import bsr_array, coo_array, csc_array, csr_array
 from sklearn.base import clone
@@ -251,11 +252,50 @@ def test_input_stays_as_it_is(graph):
     assert zero.nnz == 3
 
 
-def test_weights_of_networkx_are_refused():
-    heavy = networkx.Graph()
-    heavy.add_edge(0, 1, weight=7.5)
-    with pytest.raises(ValueError, match="weights"):
-        EdgeFlip().fit(heavy)
+@pytest.mark.parametrize("weight", [7.5, 0, 0.0, False])
+def test_weights_of_networkx_are_refused(weight):
+    graph = networkx.Graph([(0, 1)])
+    graph.add_edge(1, 2, weight=weight)
+    for estimator in (EdgeFlip(), AdjacencySpectralEmbedding(1)):
+        with pytest.raises(ValueError, match=r"weights.*networkx.to_scipy_sparse_array") as caught:
+            estimator.fit(graph)
+        assert "7.5" not in str(caught.value)
+    # The advice of the message keeps all edges.
+    kept = networkx.to_scipy_sparse_array(graph, weight=None)
+    assert EdgeFlip(math.inf).fit_transform(kept).nnz == 4
+
+
+NAMES = [("ann", "bob"), ("bob", "cy"), ("cy", "dan")]
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        NAMES,
+        NAMES[:2],
+        np.array(NAMES),
+        np.array(NAMES, dtype=object),
+        pd.DataFrame(NAMES, columns=["from", "to"]),
+        pd.DataFrame([(0, 1), (1, 2), (2, 3)], columns=["from", "to"]),
+        [(0, 1), (1, 2), (2, 3)],
+        np.array([(0, 1), (1, 0), (0, 1)]),
+    ],
+)
+def test_a_list_of_edges_is_recognised(edges):
+    with pytest.raises(ValueError, match=r"list of edges.*add_edges_from") as caught:
+        EdgeFlip().fit(edges)
+    assert not any(name in str(caught.value) for name in ("ann", "bob"))
+    graph = networkx.Graph()
+    graph.add_edges_from(np.asarray(edges).tolist())
+    EdgeFlip().fit(graph)
+
+
+def test_the_advice_about_self_loops_removes_them():
+    graph = networkx.Graph([(0, 1), (1, 1)])
+    with pytest.raises(ValueError, match=r"remove_edges_from\(list\(networkx.selfloop_edges"):
+        EdgeFlip().fit(graph)
+    graph.remove_edges_from(list(networkx.selfloop_edges(graph)))
+    EdgeFlip().fit(graph)
 
 
 def test_isolated_nodes_and_no_edges():

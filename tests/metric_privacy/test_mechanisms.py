@@ -181,7 +181,8 @@ def test_draws_follow_the_law(seed):
         return ((observed - expected) ** 2 / expected)[kept].sum(), kept.sum() - 1
 
     value, freedom = statistic(1.0)
-    assert value < chi2.isf(1e-6, freedom)
+    # The tail of the statistic is heavier than that of its limit: 2e-7 at this bar.
+    assert value < chi2.isf(1e-7, freedom)
     for factor in (0.8, 1.25):
         value, freedom = statistic(factor)
         assert value > chi2.isf(1e-6, freedom)

@@ -88,7 +88,8 @@ def test_lattice_law_is_exact(norm, seed):
         near = np.abs(z).max(axis=1) <= 40
         observed = np.zeros_like(expected)
         np.add.at(observed, (z[near, 1] + 40, z[near, 0] + 40), 1)
-        kept = expected > 5
+        # With rarer cells, the tail of the statistic is heavier than that of its limit.
+        kept = expected > 50
         return ((observed - expected) ** 2 / expected)[kept].sum(), kept.sum()
 
     value, cells = statistic(rate)

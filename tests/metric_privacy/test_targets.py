@@ -164,6 +164,15 @@ def test_bad_targets_cost_nothing(options, message):
     assert not accountant.spends()
 
 
+@pytest.mark.parametrize("name", ["kind", "x"])
+def test_a_name_of_two_columns_costs_nothing(name):
+    accountant, X = PrivacyAccountant(9.0), table(20)
+    twice = pd.concat([X, X[[name]]], axis=1)
+    with pytest.raises(ValueError, match=f"2 columns with the name '{name}'"):
+        measure(accountant=accountant).set_params(bounds=(-3, 20)).fit(twice)
+    assert not accountant.spends()
+
+
 def test_there_is_no_error_bound():
     with pytest.raises(ValueError, match="no error bound with a target"):
         measure().fit(table(50)).error_bound()

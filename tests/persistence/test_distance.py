@@ -1,7 +1,10 @@
+import itertools
+
 import numpy as np
 import pytest
 
 from sklearn_dptda import bottleneck_distance
+from sklearn_dptda.persistence import wasserstein_distance
 
 from ._oracles import bottleneck
 
@@ -26,6 +29,94 @@ def test_a_pair_that_other_implementations_get_wrong():
 def test_infinite_deaths():
     assert bottleneck_distance([[0, np.inf]], [[1, np.inf]]) == 1.0
     assert bottleneck_distance([[0, np.inf]], []) == np.inf
+
+
+def of_every_matching(first, second):
+    """Return the bottleneck and the 1-Wasserstein distance by trying all matchings.
+
+    Points may stay alone, which costs half their length. Equal infinite coordinates are at
+    distance 0.
+    """
+
+    def apart(p, q):
+        return max(0.0 if a == b else abs(a - b) for a, b in zip(p, q, strict=True))
+
+    results = []
+    for size in range(min(len(first), len(second)) + 1):
+        for some in itertools.combinations(range(len(first)), size):
+            for others in itertools.permutations(range(len(second)), size):
+                costs = [apart(first[i], second[j]) for i, j in zip(some, others, strict=True)]
+                for diagram, kept in ((first, some), (second, others)):
+                    alone = (p for i, p in enumerate(diagram) if i not in kept)
+                    costs += [(d - b) / 2 for b, d in alone if b != d]
+                results.append((max(costs, default=0.0), sum(costs)))
+    return tuple(map(min, zip(*results, strict=True)))
+
+
+def with_infinities(rng, n):
+    values = np.array([-np.inf, 0, 1, 2, 4, 7, np.inf])
+    return np.sort(rng.choice(values, (n, 2), p=[0.2, *[0.12] * 5, 0.2]), axis=1)
+
+
+@pytest.mark.slow
+def test_infinite_coordinates_against_every_matching(rng):
+    finite = 0
+    for _ in range(300):
+        first = with_infinities(rng, rng.integers(0, 5))
+        second = with_infinities(rng, rng.integers(0, 5))
+        expected = of_every_matching(first.tolist(), second.tolist())
+        found = bottleneck_distance(first, second), wasserstein_distance(first, second)
+        assert found == expected, (first, second)
+        finite += np.isfinite(expected[0])
+    assert finite > 50
+
+
+@pytest.mark.parametrize("distance", [bottleneck_distance, wasserstein_distance])
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ([[-np.inf, 1]], [[-np.inf, 2]], 1.0),
+        ([[-np.inf, 1], [-np.inf, 9]], [[-np.inf, 9], [-np.inf, 1]], 0.0),
+        ([[-np.inf, 1], [0, np.inf]], [[-np.inf, 1]], np.inf),
+        ([[-np.inf, 1]], [[1, np.inf]], np.inf),
+        ([[-np.inf, np.inf]], [[-np.inf, np.inf]], 0.0),
+        ([[-np.inf, np.inf]], [[-np.inf, np.inf]] * 2, np.inf),
+        ([[np.inf, np.inf], [-np.inf, -np.inf]], [[3, 3]], 0.0),
+    ],
+)
+def test_kinds_of_infinite_points(distance, first, second, expected):
+    assert distance(first, second) == distance(second, first) == expected
+
+
+@pytest.mark.parametrize("share", [1e-8, 1e-10, 1e-13, 1e-15])
+def test_small_differences_from_a_long_bar(share, rng):
+    long = [[0.0, 1.0]]
+    for _ in range(10):
+        # Whole multiples of a small number, so that many distances nearly agree.
+        first, second = (
+            np.sort(rng.integers(0, 6, (rng.integers(1, 6), 2)), axis=1) * share for _ in range(2)
+        )
+        first, second = (d[d[:, 1] > d[:, 0]] for d in (first, second))
+        expected = bottleneck([*first, *long], [*second, *long])
+        for scale in (1.0, 3e-200, 7e200):
+            distance = bottleneck_distance(
+                scale * np.vstack([first, long]), scale * np.vstack([second, long])
+            )
+            assert distance == pytest.approx(scale * expected, rel=1e-12, abs=0)
+    assert bottleneck_distance([[0, 1], [0.5, 0.5 + 2 * share]], long) == pytest.approx(
+        share, rel=0.2
+    )
+
+
+def test_bars_that_are_short_compared_with_their_births():
+    first, second = [[4 - 1e-13, 4 + 3e-13]], [[1, 1 + 2e-13]]
+    assert bottleneck_distance(first, second) == bottleneck(first, second)
+
+
+def test_many_bars_at_one_place():
+    bars = np.tile([[0.0, 1.0]], (60, 1))
+    assert bottleneck_distance(bars, bars[:59]) == 0.5
+    assert bottleneck_distance(bars, np.add(bars, [0, 1e-13])) == 1.0 + 1e-13 - 1.0
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,8 @@ def test_a_report_about_edges_and_about_people():
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=["x", "y"]).assign(who=np.arange(300) // 3)
     _, words = page_of(DPLloyd(2, 1.0, bounds=(0, 1), groups="who").fit(table))
-    assert "of one person" in words and "A person with k" not in words
+    assert "A person with k" not in words
+    assert "If all rows of one person, by 'who', are added or removed" in words
 
 
 def test_a_report_holds_no_record():

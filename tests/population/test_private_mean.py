@@ -182,6 +182,7 @@ def test_wrong_parameters_cost_nothing(name, value):
     assert len(accountant) == 0
 
 
-@parametrize_with_checks([PrivateMean(bounds=(-300, 300)), PrivateMean(100.0, 0.0)])
+# Without a seed, noise hides the bounds of 20 rows in one of about 60 fits, which warn.
+@parametrize_with_checks([PrivateMean(bounds=(-300, 300)), PrivateMean(100.0, 0.0, random_state=0)])
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -15,10 +15,23 @@ def _find(program):
     return found if isinstance(found, str) else (found[0] if found else None)
 
 
-def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def start_on_free_port(start, sockets):
+    """Call ``start`` with the options of a server, and return its port.
+
+    Another process may take a port between the moment that it is found and the start.
+    """
+    for attempts_left in reversed(range(5)):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        try:
+            start(f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={sockets}")
+        except subprocess.CalledProcessError:
+            if not attempts_left:
+                raise
+        else:
+            break
+    return port
 
 
 @pytest.fixture(scope="session")
@@ -36,8 +49,7 @@ def postgresql():
     who = {"user": "postgres"} if os.geteuid() == 0 else {}
     if who:
         shutil.chown(folder, "postgres")
-    data, port = os.path.join(folder, "data"), _free_port()
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
+    data = os.path.join(folder, "data")
 
     def run(*command):
         subprocess.run(
@@ -52,7 +64,8 @@ def postgresql():
 
     try:
         run(initdb, "-D", data, "-U", "postgres", "--auth=trust", "-N")
-        run(control, "-D", data, "-w", "-l", os.path.join(folder, "log"), "-o", options, "start")
+        start = [control, "-D", data, "-w", "-l", os.path.join(folder, "log"), "start", "-o"]
+        port = start_on_free_port(lambda options: run(*start, options), folder)
         try:
             yield f"postgresql://postgres@127.0.0.1:{port}"
         finally:

@@ -21,7 +21,7 @@ from sklearn_dptda.privacy import (
     _ledger_stores,
 )
 from tests._reach import last_mark
-from tests.privacy.conftest import _find, _free_port
+from tests.privacy.conftest import _find, start_on_free_port
 
 GUARANTEES = Path(__file__).parents[2] / "doc" / "guarantees.md"
 ATTACKS = {}
@@ -402,9 +402,8 @@ def files_of_the_server(folder, server):
     path, data = server.ledger("one"), f"/tmp/{folder.name}_{os.getpid()}"
     server.tool("pg_basebackup", "-D", data, "-c", "fast")
     try:
-        port = _free_port()
-        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={data}"
-        server.run("pg_ctl", "-D", data, "-w", "-l", f"{data}/log", "-o", options, "start")
+        start = ["pg_ctl", "-D", data, "-w", "-l", f"{data}/log", "start", "-o"]
+        port = start_on_free_port(lambda options: server.run(*start, options), data)
         try:
             said = answer(Server(f"postgresql://postgres@127.0.0.1:{port}").of("one"), 0.1)
             assert answer(path, 0.1) == "refused"
