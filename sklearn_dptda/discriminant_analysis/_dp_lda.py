@@ -20,6 +20,7 @@ from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBou
 from sklearn_dptda.discriminant_analysis._labelled_tables import (
     LABEL,
     LabelledParts,
+    classes_of,
     codes_of,
     labelled_tables,
     read_labels,
@@ -256,7 +257,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         if self.classes is not None:
             classes = self._public_classes()
             return codes_of(labels, classes), classes
-        classes = np.unique(labels)
+        classes = classes_of(labels)
         if len(classes) < 2:
             raise ValueError("y contains only one class; at least 2 classes are needed.")
         warn_caller(

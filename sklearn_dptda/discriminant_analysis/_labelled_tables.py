@@ -35,31 +35,50 @@ LABEL = "label of the row"
 
 
 def read_labels(y: Any) -> NDArray[Any]:
-    """Read labels of any type. None may be missing."""
+    """Read labels of any type as one column."""
     refuse_lossy(y, "y", complex_too=False)
     with without_quotes("y"):
         labels: NDArray[Any] = column_or_1d(y, warn=True)
-        # A warning, such as one on the number of labels, would reveal it without noise.
-        with warnings.catch_warnings(action="ignore"):
-            try:
-                check_classification_targets(labels)
-            except TypeError:
-                raise ValueError(_LABELS_OF_SEVERAL_KINDS) from None
     return labels
 
 
+def classes_of(labels: NDArray[Any]) -> NDArray[Any]:
+    """The different labels of a column. None may be missing, and real numbers are refused."""
+    # A warning, such as one on the number of labels, would reveal it without noise.
+    with without_quotes("y"), warnings.catch_warnings(action="ignore"):
+        try:
+            check_classification_targets(labels)
+        except TypeError:
+            raise ValueError(_LABELS_OF_SEVERAL_KINDS) from None
+    return np.unique(labels)
+
+
 def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
-    """Numbers of the classes of labels. Other labels are refused, and not quoted."""
+    """Numbers of the classes of labels. Other labels are refused, and not quoted.
+
+    Whether a label is accepted depends only on the public classes, not on the other labels.
+    """
     numbers = {label: number for number, label in enumerate(classes.tolist())}
-    found, places = np.unique(labels, return_inverse=True)
-    codes = [numbers.get(label, -1) for label in found.tolist()]
+    found, places = labels, np.arange(len(labels))
+    if labels.dtype != object:
+        # Objects of several types may have no order.
+        found, places = np.unique(labels, return_inverse=True)
+    codes = [_number_of(label, numbers) for label in found.tolist()]
     if -1 in codes:
         raise ValueError(
-            "y has a label that is not in classes, the public list of labels. It must contain all "
-            "possible labels."
+            "y has a label that is not in classes, the public list of labels, or one is missing. "
+            "The list must contain all possible labels."
         )
     coded: FloatArray = np.array(codes, dtype=float)[places.ravel()]
     return coded
+
+
+def _number_of(label: Any, numbers: dict[Any, int]) -> int:
+    try:
+        return numbers.get(label, -1)
+    except TypeError:
+        # The label is a list or another object that is no class.
+        return -1
 
 
 def _with_labels(X: Any, y: Any, classes: NDArray[Any]) -> Any:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.features._sorted_lifetimes import SortedLifetimes
 from sklearn_dptda.filtration._filtration import Filtration
-from sklearn_dptda.privacy._estimator import learns
+from sklearn_dptda.privacy._estimator import learns, silent_arithmetic
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._distances import as_diagram
@@ -145,6 +145,7 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         self._widths = [part.shape[1] for part in map(self._apply, self.vectorizers_, first)]
         return self
 
+    @silent_arithmetic()
     def transform(self, X: Iterable[ArrayLike | Sequence[ArrayLike]]) -> FloatArray:
         """Compute the features.
 

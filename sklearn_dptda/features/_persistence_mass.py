@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.features._map_of_diagrams import MapOfDiagrams, read_diagrams
+from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.utils._sklearn import Interval
 
 # The recommended resolution is the largest of these whose number of nodes is at most this share of
@@ -111,6 +112,7 @@ class PersistenceMass(MapOfDiagrams):
                 f"least_lifetime={self.least_lifetime:g} must be below upper={self.upper:g}."
             )
 
+    @silent_arithmetic()
     def transform(self, X: Iterable[ArrayLike]) -> FloatArray:
         """Compute the masses.
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.features._map_of_diagrams import MapOfDiagrams, read_diagrams
+from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.utils._sklearn import Interval
 
 
@@ -70,6 +71,7 @@ class SortedLifetimes(MapOfDiagrams):
         self.n_lifetimes = n_lifetimes
         self.upper = upper
 
+    @silent_arithmetic()
     def transform(self, X: Iterable[ArrayLike]) -> FloatArray:
         """Compute the lifetimes.
 

@@ -176,6 +176,10 @@ def scattered_sums(
     """Sum the integers of the ``power.k`` nearest points at arbitrary places, for each cap."""
     sums = np.empty((len(power.tops), len(places)), dtype=np.int64)
     if tree_is_cheaper(len(points), power.k, points.shape[1]):
+        # All points farther than the cap from every place count alike. The squares of their
+        # distances could overflow.
+        reach = 2 * power.cap
+        points = np.clip(points, places.min(axis=0) - reach, places.max(axis=0) + reach)
         nearest = nearest_in_blocks(points, places, power.k, memory)
     else:
         nearest = whole_squares(points, places, power.cap, 2, memory)

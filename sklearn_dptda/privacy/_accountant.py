@@ -696,8 +696,8 @@ class KeyedAccountant(PrivacyAccountant):
     scikit-learn clones an estimator for each fold of a search, in the process that sends the
     folds, and in the same order each time. A clone has a copy of the accountant, and a copy of a
     keyed accountant has a child of its key. Each fold therefore has a key of its own, which
-    travels with its task. A task that runs again, or a search that is repeated, finds its payment
-    in the ledger.
+    travels with its task, and is in no pickle once it has been used. A task that runs again, or a
+    search that is repeated, finds its payment in the ledger.
 
     Proof: doc/theory/kept_releases.md, "One payment, one release".
     """
@@ -742,13 +742,13 @@ class KeyedAccountant(PrivacyAccountant):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (super().__reduce__(), self._key, self._n_copies, self._n_turns)
+        plain = super().__reduce__()
+        # Estimators that fit clones of others keep these templates. After a fit they are published,
+        # and the noise of the clones can be undone with the key of the template.
+        used = self._n_copies or self._n_turns
+        return plain if used else (_under, (plain, self._key))
 
 
-def _again(
-    accountant: tuple[Any, ...], key: ReleaseKey, n_copies: int, n_turns: int
-) -> KeyedAccountant:
+def _under(accountant: tuple[Any, ...], key: ReleaseKey) -> KeyedAccountant:
     attach, arguments = accountant
-    keyed = KeyedAccountant(attach(*arguments), key)
-    keyed._n_copies, keyed._n_turns = n_copies, n_turns
-    return keyed
+    return KeyedAccountant(attach(*arguments), key)

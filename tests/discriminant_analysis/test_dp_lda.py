@@ -424,11 +424,11 @@ MISTAKES = {
         lambda: private().fit(X, np.where(np.arange(40) == 3, SECRET, "0")),
         "classes, the public list",
     ),
-    "missing": (lambda: private().fit(X, [math.nan, *Y[1:]]), "NaN"),
+    "missing": (lambda: private().fit(X, [math.nan, *Y[1:]]), "or one is missing"),
     "none": (lambda: private().fit(X, None), "requires y"),
     "too few": (lambda: private().fit(X, Y[1:]), "40 in X, 39 in y"),
     "a table of labels": (lambda: private().fit(X, np.column_stack([Y, Y])), "1d array"),
-    "numbers": (lambda: private().fit(X, Y + 0.5), "Unknown label type"),
+    "numbers": (lambda: private().fit(X, Y + 0.5), "not in classes"),
     "one class": (lambda: private(1).fit(X, 0 * Y), "at least 2 labels"),
     "classes in a table": (lambda: DPLinearDiscriminantAnalysis([[0, 1]]).fit(X, Y), "classes"),
     "chunks without classes": (
@@ -464,7 +464,7 @@ MISTAKES = {
     "one person": (lambda: private().fit(X, 0 * Y, groups=["a"] * 40), "at least 2 people"),
     "labels of two kinds": (
         lambda: private().fit(X, np.array(["a", 1] * 20, dtype=object)),
-        "labels of one type",
+        "not in classes",
     ),
     "a masked label": (
         lambda: private().fit(X, np.ma.masked_equal(Y, 1)),
@@ -503,6 +503,14 @@ def test_mistakes_cost_nothing_and_quote_nobody(mistake):
         call()
     assert len(accountant) == 0
     assert not any(word in str(caught.value) for word in ("73645", "person 0", "person 1"))
+
+
+def test_a_label_is_accepted_whatever_the_other_labels_are():
+    # Labels that look like numbers of a regression were refused only if one of them was there.
+    private = DPLinearDiscriminantAnalysis([0.0, 1.0, 1.5], bounds=BOX, random_state=0)
+    common = np.tile([0.0, 1.0], 20)
+    for y in (common, np.append(common[1:], 1.5)):
+        assert private.fit(X, y).classes_.tolist() == [0.0, 1.0, 1.5]
 
 
 def test_classes_of_the_labels_are_warned_of():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from sklearn_dptda import DiagramFeatures
+from sklearn_dptda import CubicalPersistence, DiagramFeatures
+from sklearn_dptda.features import PersistenceMass, SortedLifetimes
 
 SAMPLES = [
     [np.array([[0, 1.0], [0.1, 0.5]]), np.empty((0, 2))],
@@ -87,3 +88,22 @@ def test_bad_diagrams():
         DiagramFeatures().fit([np.array([[0, np.nan]])])
     with pytest.raises(ValueError, match="must have 2"):
         DiagramFeatures().fit(SAMPLES).transform([SAMPLES[0][:1]])
+
+
+@pytest.mark.parametrize(
+    "transformer",
+    [
+        PersistenceMass(),
+        SortedLifetimes(2),
+        DiagramFeatures(value_range=(0, 1)),
+        DiagramFeatures(representations.Landscape(), value_range=(0, 1)),
+        CubicalPersistence(),
+    ],
+)
+def test_arithmetic_before_a_payment_tells_nothing_of_a_record(transformer):
+    # A warning of NumPy would reveal the record without noise.
+    X = [np.array([[-1.5e308, 1.5e308], [-1e308, 5e-324]]), np.array([[0.0, 1.7e308]])]
+    if isinstance(transformer, CubicalPersistence):
+        X = [np.array([[-1.5e308, 1.5e308], [5e-324, 0.0]]), np.full((3, 3), 1e308)]
+    with np.errstate(all="raise"), warnings.catch_warnings(action="error"):
+        assert len(transformer.fit(X).transform(X)) == 2

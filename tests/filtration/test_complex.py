@@ -237,6 +237,16 @@ def test_one_point_moves_values_by_the_sensitivity_and_no_more(rng):
     assert worst > 0.999
 
 
+@pytest.mark.parametrize("far", [1e100, 1e160, -1e308])
+def test_points_of_any_distance_count_as_those_beyond_the_cap(far, rng):
+    # Squares of their distances overflow, and a tree then finds fewer neighbours than there are.
+    landmarks, near = rng.random((5, 2)), rng.random((9, 2))
+    filtration = DTMFiltration(m=0.01, landmarks=landmarks)
+    clouds = [np.vstack([near, np.full((991, 2), place)]) for place in (10.0, far)]
+    one, other = filtration.fit_transform(clouds)
+    assert np.array_equal(one.values, other.values) and one.n_clipped == other.n_clipped
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_loops", "expected"), [(0, 0), (1, 1), (2, 2)])
 def test_loops_of_ten_columns_are_found(n_loops, expected):

@@ -9,13 +9,18 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoG, MorseMerging
+from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.model_selection import PrivateMassSearch
@@ -191,8 +196,22 @@ def test_pickles_of_what_was_fitted_hold_no_key():
         assert b"_key_of" not in kept and b"KeyedAccountant" not in kept
         # A clone in this process is for another fit, and keeps the key.
         assert b"_key_of" in pickle.dumps(clone(fitted))
-    # A clone that was never fitted takes the key to workers.
-    assert b"_key_of" in pickle.dumps(search.estimator)
+    # A clone that was never fitted takes the key to workers. A template of clones that were fitted
+    # does not, because their noise can be undone with its key.
+    assert b"_key_of" in pickle.dumps(clone(search.estimator))
+    y = np.arange(len(X)) % 2
+    lda = DPLinearDiscriminantAnalysis(classes=[0, 1], epsilon=9.0, bounds=(0, 1))
+    for fit in (
+        lambda one: VotingClassifier([("a", one)]).fit(X, y),
+        lambda one: BaggingClassifier(one, n_estimators=2).fit(X, y),
+        lambda one: MultiOutputClassifier(one).fit(X, np.column_stack([y, y])),
+        lambda one: CalibratedClassifierCV(one, cv=2).fit(X, y),
+        lambda _: ColumnTransformer(
+            [("a", PrivatePCA(1, bounds=(0, 1), accountant=keyed()), [0])]
+        ).fit(X),
+        lambda _: search,
+    ):
+        assert b"_key_of" not in pickle.dumps(fit(clone(lda).set_params(accountant=keyed())))
 
 
 def test_a_function_in_a_cache_is_described_by_its_code():
