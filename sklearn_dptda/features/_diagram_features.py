@@ -109,6 +109,7 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         self.value_range = value_range
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @silent_arithmetic()
     def fit(self, X: Iterable[ArrayLike | Sequence[ArrayLike]], y: object = None) -> Self:
         """Fit one vectoriser for each homology dimension.
 

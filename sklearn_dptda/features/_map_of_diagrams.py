@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._distances import as_diagram
@@ -19,6 +20,7 @@ class MapOfDiagrams(ListInputMixin, QuotedParametersMixin, TransformerMixin, Bas
     """Base class of transformers of diagrams that learn nothing."""
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @silent_arithmetic()
     def fit(self, X: Iterable[ArrayLike], y: object = None) -> Self:
         """Check the parameters and the input. Nothing is learnt from it.
 

@@ -42,9 +42,10 @@ class ReleaseKey:
 
     The noise of a release can be undone with its key. Give the key only to the
     workers that hold the records, and not to readers of the releases or of the
-    ledger. Under ``accountant.under(key)``, estimators that are not fitted hold
-    the key, because they bring it to the workers. A search holds it as well.
-    Pickles of fitted estimators hold no key.
+    ledger. Under ``accountant.under(key)``, estimators hold the key until they are
+    fitted or cloned, because they bring it to the workers. Pickles made later hold
+    no key. The exception is an ensemble that clones its estimator only in worker
+    processes: remove its accountant before you publish it.
 
     A key is valid for one release of one data set, with the same parameters and
     the same code. The ledger refuses a different release under the same key. New
