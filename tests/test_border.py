@@ -28,7 +28,7 @@ from sklearn_dptda.persistence import _cubical, _private_cap
 from sklearn_dptda.population import private_two_sample_test
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._release import release
-from sklearn_dptda.rows import _assignments
+from sklearn_dptda.rows import _assignments, _estimator
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
 from tests._reach import (
@@ -239,7 +239,21 @@ def furthest(estimator, pairs, compute=release):
         transcript, guarantee = replayed(estimator, first, second, compute)
         most = max(most, *transcript.moves, 0.0)
         assert within_promise(transcript.declared(), guarantee), guarantee
+        tags = get_tags(estimator).privacy
+        if tags is not None and tags.input == "rows":
+            assert least_share(transcript.crossings, guarantee) >= _estimator.LEAST_SHARE
     return most
+
+
+def least_share(crossings, guarantee):
+    """The smallest share of a fit that noise has, on which the check of 64 bits relies."""
+    gaussian = math.sqrt(2 * guarantee.rho) if guarantee.delta else math.inf
+    shares = [
+        (draw.loss / gaussian) ** 2 if draw.gaussian else draw.loss / guarantee.epsilon
+        for draw in crossings
+        if draw.metric in ("l1", "l2")
+    ]
+    return min(shares, default=1.0)
 
 
 # Tables, clouds and graphs.

@@ -9,7 +9,9 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from sklearn_dptda import DTMFiltration, KernelDistanceFiltration
+from sklearn_dptda.cluster import PrivateLandmarks
 from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure
+from sklearn_dptda.population import private_two_sample_test
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils.discovery import all_estimators
@@ -96,3 +98,43 @@ def test_private_bounds_of_whole_numbers(dtype, epsilon):
         table = pandas.DataFrame({"a": np.arange(n) % 7}).astype(dtype)
         measure = PrivateMeasure(epsilon, random_state=seed)
         assert paid_and_lost(measure, lambda one, X=table: learnt(one.fit(X))) is None, (n, seed)
+
+
+SHARES = (5e-324, 1e-300, 1e-16, 1e-3, 0.5, 0.999, 1 - 1e-16)
+WIDE = np.random.default_rng(0).uniform(size=(20, 40))
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(20) // 2])
+@pytest.mark.parametrize("estimator", ROWS, ids=lambda kind: type(kind).__name__)
+def test_noise_that_no_number_holds_is_refused_unpaid(estimator, groups):
+    y = np.arange(20) // 2 % 2
+    labels = [y] if get_tags(estimator).privacy.labels else []
+
+    def fit(private):
+        return learnt(private.fit(WIDE, *labels, groups=groups))
+
+    tried = [("bounds_share", share) for share in SHARES]
+    tried += [(name, 0.001) for name in ("marginal_share",) if hasattr(estimator, name)]
+    for (name, share), bounds in itertools.product(tried, (None, (0, 1))):
+        for epsilon, delta in ((1e-6, 0.0), (1e-6, 1e-9), (1e-3, 0.0)):
+            asked = {"epsilon": epsilon, "delta": delta, name: share, "bounds": bounds}
+            known = {k: v for k, v in asked.items() if hasattr(estimator, k)}
+            private = clone(estimator).set_params(**known, random_state=0)
+            assert paid_and_lost(private, fit) is None, asked
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 2e-9, 1e-8, 1e-7])
+def test_noise_of_two_samples_that_no_number_holds_is_refused_unpaid(epsilon):
+    accountant, four = PrivacyAccountant(1.0), WIDE[:4]
+    options = {"bounds": (0, 1), "epsilon": epsilon, "accountant": accountant}
+    try:
+        private_two_sample_test(four, four, random_state=0, **options)
+    except ValueError as error:
+        assert "epsilon" in str(error) and len(accountant) == 0
+    assert len(accountant) == (epsilon == 1e-7)
+
+
+def test_landmarks_at_one_place_have_a_cap():
+    landmarks = PrivateLandmarks(5, np.inf)
+    (function,) = DTMFiltration(landmarks=landmarks).fit_transform([np.full((100, 2), 3.0)])
+    assert function.upper > 0 and function.values.max() <= function.upper

@@ -197,8 +197,11 @@ class LandmarkComplex:
 
     @property
     def diameter(self) -> float:
-        """Largest distance between two landmarks, in the units of the data."""
-        return float(self._distances.max())
+        """Largest distance between two landmarks, in the units of the data; 1 if all are equal.
+
+        Distances need a positive cap, also if private landmarks of equal points are one place.
+        """
+        return float(self._distances.max()) or 1.0
 
     def beyond(self, points: FloatArray) -> BoolArray:
         """Return which points no landmark covers.

@@ -31,13 +31,13 @@ from sklearn_dptda.metric_privacy._metric_mechanism import MetricPrivacyGuarante
 from sklearn_dptda.metric_privacy._smooth_measure import check_grid, rounding_for, smooth_measure
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyGuarantee, pure_rho
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator
+from sklearn_dptda.rows._estimator import ROW_PARAMETERS, SHARE, PrivateRowsEstimator
 from sklearn_dptda.rows._intervals import private_intervals
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._frames import Columns
-from sklearn_dptda.utils._sklearn import Interval, StrOptions
+from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
 # Largest number of halvings of the box. More of them make more boxes than any table has rows.
 _MOST_HALVINGS = 22
@@ -180,12 +180,12 @@ class PrivateMeasure(PrivateRowsEstimator):
     _parameter_constraints = {
         **ROW_PARAMETERS,
         "bounds": ["array-like", Mapping, None],
-        "bounds_share": [Interval(Real, 0, 1, closed="neither")],
+        "bounds_share": [SHARE],
         "method": [StrOptions({"hierarchical", "metric"})],
         "depth": [Interval(Integral, 1, _MOST_HALVINGS, closed="both"), None],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
         "categories": [Mapping, None],
-        "marginal_share": [Interval(Real, 0, 1, closed="left"), None],
+        "marginal_share": [SHARE, Options(Real, {0}), None],
         "target": [str, Integral, None],
     }
 

@@ -179,14 +179,15 @@ def drawn_diagrams(
     return source.cross(
         sampler.balls,
         lambda _: sampler.draw(source),
-        metric=_balls_apart,
+        metric=balls_apart,
         sensitivity=grid.sensitivity,
         # A level and the sum of all weights change by as much.
         rate=2 * sampler.table.rate,
     )
 
 
-def _balls_apart(balls: Sequence[Any], others: Sequence[Any]) -> float:
+def balls_apart(balls: Sequence[Any], others: Sequence[Any]) -> float:
+    """Return the largest difference of the levels of two sequences of corresponding balls."""
     return max(ball.apart(other) for ball, other in zip(balls, others, strict=True))
 
 

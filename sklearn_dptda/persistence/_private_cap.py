@@ -28,6 +28,7 @@ from sklearn_dptda.persistence._mechanisms import (
     DiagramGrid,
     ExactMechanism,
     MarkovChainMechanism,
+    balls_apart,
     balls_of,
     drawn_diagrams,
     without_essential,
@@ -264,7 +265,7 @@ class CapsBall:
     def apart(self, other: CapsBall) -> float:
         """Return the largest difference of the levels of a cap and diagrams."""
         return max(
-            max([abs(own.gate - others.gate), *map(_ball_apart, own.balls, others.balls)])
+            max(abs(own.gate - others.gate), balls_apart(own.balls, others.balls))
             for own, others in zip(self.members, other.members, strict=True)
         )
 
@@ -281,10 +282,6 @@ class CapsBall:
     def cover(self, level: int) -> CapsCover:
         """Return the covers of all parts under each cap that is allowed."""
         return CapsCover(self.members, level)
-
-
-def _ball_apart(ball: Any, other: Any) -> float:
-    return float(ball.apart(other))
 
 
 class CapsCover:

@@ -25,7 +25,7 @@ from sklearn_dptda.privacy import (
 from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
-from sklearn_dptda.privacy._noise import public_generator, spawn_seeds
+from sklearn_dptda.privacy._noise import LARGEST_SCALE, public_generator, spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.rows._assignments import clip_norm, row_products
 from sklearn_dptda.utils._bounds import check_bounds
@@ -37,8 +37,6 @@ _FREQUENCIES = 50
 # Features of a person are integers of this number of bits. Sums over 2**30 people are then exact in
 # floating-point numbers.
 _BITS = 22
-# Noise of up to this scale always fits into 64 bits.
-_LARGEST_SCALE = 2.0**56
 # Rows whose features are in memory at a time.
 _BATCH = 2**14
 
@@ -197,7 +195,7 @@ def private_two_sample_test(
     seed, public_seed = spawn_seeds(random_state, 2)
     accountant = accountant if accountant is not None else default_accountant()
     sizes = [table.n_people for table in tables]
-    if _scale(max(sizes), float(epsilon)) > _LARGEST_SCALE:
+    if _scale(max(sizes), float(epsilon)) > LARGEST_SCALE:
         raise ValueError(f"epsilon={epsilon:g} is too small: its noise does not fit into 64 bits.")
     paid = Paid([seed], None if math.isinf(guarantee.epsilon) else accountant, uuid.uuid4().hex)
     if accountant is not None:

@@ -246,7 +246,7 @@ class SeededDraws:
 # Number of 64-bit words. Probabilities of coins are multiples of its inverse.
 _N_WORDS = 1 << 64
 # At this scale, noise exceeds 64-bit integers with a probability of exp(-2048).
-_LARGEST_SCALE = 2.0**52
+LARGEST_SCALE = 2.0**52
 
 
 class NoiseSource:
@@ -500,7 +500,7 @@ class NoiseSource:
         self, law: Literal["laplace", "gaussian"], scale: float, size: int | tuple[int, ...]
     ) -> NDArray[np.int64]:
         scale = float(scale)
-        if not 0 <= scale <= _LARGEST_SCALE:
+        if not 0 <= scale <= LARGEST_SCALE:
             raise ValueError(f"scale must be in [0, 2**52]; got {quoted(scale)}.")
         n = math.prod(np.atleast_1d(size).tolist())
         if scale == 0 or n == 0:

@@ -25,7 +25,7 @@ from sklearn_dptda.privacy import (
     gaussian_rho,
     pure_rho,
 )
-from sklearn_dptda.privacy._noise import public_generator
+from sklearn_dptda.privacy._noise import LARGEST_SCALE, public_generator
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._intervals import box_within, private_box, rows_for_box
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
@@ -45,6 +45,11 @@ from sklearn_dptda.utils._people import (
 )
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
+# Smallest share of the budget that any count of an estimator takes, if the caller's shares are left
+# out of account.
+LEAST_SHARE = 1e-3
+# Shares that the caller chooses must leave something, for both sides.
+SHARE = Interval(Real, 0.001, 0.999, closed="both")
 # Part of ``bounds_share`` that is spent on estimating narrower bounds within given ones.
 _SHARE_WITHIN = 0.5
 # Share of the budget of a fit for counting the rows outside the bounds, by the norm of the noise.
@@ -131,7 +136,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         **ROW_PARAMETERS,
         "delta": [Interval(Real, 0, 1, closed="left")],
         "bounds": ["array-like", dict, None],
-        "bounds_share": [Interval(Real, 0, 1, closed="neither")],
+        "bounds_share": [SHARE],
     }
 
     # A fit has two seeds: one for its noise, and one for public randomness.
@@ -293,6 +298,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         a warning may be turned into an error.
         """
         # Later releases that use the bounds or the centres of this release count it only once.
+        self._check_noise(rows)
         own = replace(self._guarantee_of(rows), release_id=uuid.uuid4().hex)
         guarantee = self._after_steps(own)
         with self._paid(guarantee, self._n_seeds, records=self._records(rows)) as seeds:
@@ -305,6 +311,19 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             self.privacy_guarantee_ = guarantee
         seeds.keep_fitted(self)
         return remarks
+
+    def _check_noise(self, rows: Rows) -> None:
+        """Refuse public numbers for which the noise of a count would not fit into 64 bits."""
+        share, budget = LEAST_SHARE, self._budget(0, rows.mass)
+        for name in ("bounds_share", "marginal_share", "covariance_share"):
+            given = float(getattr(self, name, None) or 0.5)
+            share *= min(given, 1 - given)
+        if budget.scale_of_counts(rows.n_features, share) > LARGEST_SCALE:
+            raise ValueError(
+                f"epsilon={float(self.epsilon):g} is too small for {self.n_features_in_} columns "
+                f"and the privacy unit {rows.unit!r}: the noise of a count does not fit into 64 "
+                "bits. Raise epsilon, select fewer columns, or move shares towards 0.5."
+            )
 
     def _records(self, rows: Rows) -> Any:
         """All inputs of a fit, for a digest; None if rows are not in memory."""

@@ -187,6 +187,21 @@ def permute_and_flip(costs, rate):
     return np.bincount(orders.ravel(), (left * coins).ravel()) / len(orders)
 
 
+@pytest.mark.parametrize("sensitivity", [1e-12, 3e-14, 1e-6])
+def test_gates_of_tiny_sensitivities_move_by_no_more_than_one(sensitivity):
+    # Libraries take distances below 1e-10 of the longest bar for zero, and a gate then jumps.
+    caps = [(sensitivity, 2.0), (sensitivity / math.sqrt(2), 1.7)]
+    one, other = (
+        gates_of_caps(
+            caps,
+            [[np.array([[0.0, 2.0], [0.5, 1.5]])], [np.array([[0.0, 1.7], [0.5, 1.5 - apart]])]],
+            (0,),
+        )
+        for apart in (1.9999e-10, 1.9999e-10 + 1.7 * sensitivity)
+    )
+    assert 0.9 < abs(one[1] - other[1]) <= 1
+
+
 @pytest.mark.parametrize("epsilon", [200.0, 900.0])
 def test_a_cap_by_itself_costs_its_share(epsilon):
     # Sensitivities are a sixth of the range here, so a large loss is needed to choose a cap.
