@@ -235,7 +235,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
             means = clusters.centres
             if data is not None:
                 means, covariances = data.back(means), data.scale**2 * covariances
-            return clusters.weights, self._box.points(means), self._box.covariances(covariances)
+            return clusters.weights, self._box.inside(means), self._box.covariances(covariances)
 
         scale = 1.0 if data is None else data.scale
         parameters = in_units(clusters, covariances)

@@ -160,7 +160,7 @@ class DPTree(PrivateKMeans):
         )
         leaves, kept = _coreset(data, tree, budget, (1 - _TREE_SHARE) * share)
         points, weights = leaves.means[kept], leaves.counts[kept]
-        self.coreset_, self.coreset_weights_ = box.points(data.back(points)), weights
+        self.coreset_, self.coreset_weights_ = box.inside(data.back(points)), weights
         kmeans = KMeans(min(k, len(points)), n_init=10, random_state=0)
         labels = kmeans.fit(points, sample_weight=weights).labels_
         # Leaves were chosen by their counts, so noise may have created a small one.

@@ -48,7 +48,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
             covariances = data.scale**2 * covariances
             self.covariances_ = compact(box.covariances(covariances), kind)
         self.weights_, self.weights_noise_ = clusters.weights, clusters.sd_weights
-        self.cluster_centers_ = box.points(data.back(clusters.centres))
+        self.cluster_centers_ = box.inside(data.back(clusters.centres))
         self.cluster_centers_noise_ = box.unit * data.scale * clusters.sd_centres
         self.within_noise_ = clusters.within_noise
 

@@ -230,7 +230,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         largest = np.abs(vectors).argmax(axis=1)
         vectors = vectors * np.sign(vectors[np.arange(len(vectors)), largest])[:, None]
         self.components_, self.n_components_ = vectors[:kept], int(kept)
-        self.mean_, unit = box.points(noisy.mean), float(box.unit[0])
+        self.mean_, unit = box.inside(noisy.mean), float(box.unit[0])
         self.explained_variance_ = unit**2 * variances
         total = max(float(np.trace(noisy.covariance)), float(variances.sum()))
         self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros(kept)

@@ -300,7 +300,8 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         narrow = not np.isnan(given).all()
         found = learn(rows, len(self.classes_), budget, narrow=narrow)
         found = found.moved(box.origin[:-1], box.unit[:-1])
-        self.means_, self.priors_, self.covariance_ = found.means, found.priors, found.covariance
+        self.means_ = np.clip(found.means, box.low[:-1], box.high[:-1])
+        self.priors_, self.covariance_ = found.priors, found.covariance
         coef, intercept = found.coef, found.intercept
         if len(self.classes_) == 2:
             coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]

@@ -7,11 +7,11 @@ Proof: doc/theory/private_cap.md, "Bounds of its error".
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import comb, perm, prod
 from typing import NamedTuple, TypeAlias
 
@@ -22,6 +22,10 @@ _PROBABILITY_BITS = 64
 # Levels are considered one by one up to the first number, then in blocks that contain one level for
 # each 64 levels before them. This saves time, and the bound is hardly larger.
 _SINGLE_LEVELS, _LEVELS_PER_LENGTH = 128, 64
+# Levels with less than this power of one half of the weight of twice the largest floor are one
+# block. The largest base measure of 30 points has less than 1,500 bits, so that such levels matter
+# less than the rounding of probabilities. Otherwise, a large epsilon means millions of bits.
+_NEGLIGIBLE_BITS = 4096
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ Volumes: TypeAlias = DiagramVolumes | BirthVolumes
 # One dimension: its finite points, and in dimension 0 the birth of the essential component.
 Part: TypeAlias = tuple[DiagramVolumes, *tuple[BirthVolumes, ...]]
 # First and last levels of consecutive blocks.
-Blocks: TypeAlias = list[tuple[int, int]]
+Blocks: TypeAlias = tuple[tuple[int, int], ...]
 # A probability, as a part and the whole.
 Ratio: TypeAlias = tuple[int, int]
 
@@ -153,8 +157,9 @@ def error_level(
     Each group is a tuple of volumes of parts that share one draw, with the weights of the table.
     With ``odds``, the event includes that this cap is drawn.
     """
-    blocks = _blocks(table.n_levels)
-    tails = [_tails(group, table, odds) for group in groups]
+    others = () if odds is None else odds.parts
+    blocks = _blocks(table, (*chain.from_iterable(groups), *others))
+    tails = [_tails(group, table, odds, blocks) for group in groups]
     allowed = _allowed(confidence)
     levels = (last for _, last in blocks)
     return next((r for r, *p in zip(levels, *tails, strict=True) if _at_most(p, allowed)), None)
@@ -174,8 +179,8 @@ def noise_level(
     the volumes of the parts that share the draw. With ``odds``, the event includes that this cap is
     drawn.
     """
-    blocks = _blocks(table.n_levels)
-    most, least = _weights(others, table)
+    blocks = _blocks(table, (part, *others, *(() if odds is None else odds.parts)))
+    most, least = _weights(others, table, blocks)
     wide = [part.near_diagonal(b + part.floor) for _, b in blocks]
     inside = [part.near_diagonal(a) if a >= part.floor else 0 for a, _ in blocks]
     # Sums over all later blocks.
@@ -186,7 +191,7 @@ def noise_level(
     )
     within = [*accumulate(w * v for w, v in zip(least, inside, strict=True))]
     allowed, first = _allowed(confidence), 0
-    default = 0 if odds is None else _weight_of_default(odds, table)
+    default = 0 if odds is None else _weight_of_default(odds, table, blocks)
     for i, (_, t) in enumerate(blocks):
         # The first block whose balls reach farther than t.
         while first < len(blocks) and blocks[first][1] + part.floor <= t:
@@ -200,44 +205,49 @@ def noise_level(
     return None
 
 
-def _blocks(n_levels: int) -> Blocks:
-    """Return the first and last levels of consecutive blocks."""
-    blocks, first = [], 0
-    while first < n_levels:
+def _blocks(table: DecayTable, volumes: Iterable[Volumes]) -> Blocks:
+    """Return the first and last levels of consecutive blocks, of which the last may be long."""
+    floor = max((v.floor for v in volumes if isinstance(v, DiagramVolumes)), default=0)
+    end, blocks, first = table.level_below(2 * floor, _NEGLIGIBLE_BITS), list[tuple[int, int]](), 0
+    while first < end:
         length = 1 if first < _SINGLE_LEVELS else first // _LEVELS_PER_LENGTH
-        blocks.append((first, min(first + length, n_levels) - 1))
+        blocks.append((first, min(first + length, end) - 1))
         first += length
-    return blocks
+    return (*blocks, (end, table.n_levels - 1))
 
 
 @lru_cache(maxsize=32)
-def _weights(group: tuple[Volumes, ...], table: DecayTable) -> tuple[list[int], list[int]]:
+def _weights(
+    group: tuple[Volumes, ...], table: DecayTable, blocks: Blocks
+) -> tuple[list[int], list[int]]:
     """Bound the total weight of the balls of each block of levels, from above and from below."""
-    blocks = _blocks(table.n_levels)
-    masses = [table.weight(a) - table.weight(b + 1) for a, b in blocks]
+    last = blocks[-1][0]
+    masses = [table.weight(a, last) - table.weight(b + 1, last) for a, b in blocks]
     most = [m * prod(p.highest(b) for p in group) for m, (_, b) in zip(masses, blocks, strict=True)]
     least = [m * prod(p.lowest(a) for p in group) for m, (a, _) in zip(masses, blocks, strict=True)]
     return most, least
 
 
-def _weight_of_default(odds: Odds, table: DecayTable) -> int:
+def _weight_of_default(odds: Odds, table: DecayTable, blocks: Blocks) -> int:
     """Bound the total weight of all diagrams under the default cap from below."""
-    _, least = _weights(odds.parts, table)
+    _, least = _weights(odds.parts, table, blocks)
     return odds.default * sum(least)
 
 
-def _tails(group: tuple[Volumes, ...], table: DecayTable, odds: Odds | None) -> Iterator[Ratio]:
+def _tails(
+    group: tuple[Volumes, ...], table: DecayTable, odds: Odds | None, blocks: Blocks
+) -> Iterator[Ratio]:
     """Bound the probabilities that the distance exceeds the last level of each block."""
-    most, least = _weights(group, table)
+    most, least = _weights(group, table, blocks)
     spread, within = _sums_from(most), [*accumulate(least)]
-    default = 0 if odds is None else _weight_of_default(odds, table)
-    for i, (_, r) in enumerate(_blocks(table.n_levels)):
+    default = 0 if odds is None else _weight_of_default(odds, table, blocks)
+    for i, (_, r) in enumerate(blocks):
         if odds is not None:
             beyond = odds.weight * spread[i + 1]
             yield beyond, beyond + default
         else:
             # Balls of later levels contain the ball of this level, too.
-            ball = table.weight(r + 1) * prod(part.lowest(r) for part in group)
+            ball = table.weight(r + 1, blocks[-1][0]) * prod(part.lowest(r) for part in group)
             yield spread[i + 1] - ball, spread[i + 1] + within[i]
 
 

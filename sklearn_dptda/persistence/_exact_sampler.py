@@ -76,11 +76,19 @@ class DecayTable:
         self._exponents = exponents
         self.n_levels = n_levels
 
-    def weight(self, r: int) -> int:
-        """Return the weight of level ``r``, zero beyond the last level."""
+    def weight(self, r: int, last: int = -1) -> int:
+        """Return the weight of level ``r``, zero beyond the last level.
+
+        The weights of levels up to ``last`` have a common unit, in which they are whole numbers.
+        """
         if r >= self.n_levels:
             return 0
-        return self._mantissas[r] << (self._exponents[-1] - self._exponents[r])
+        return self._mantissas[r] << (self._exponents[last] - self._exponents[r])
+
+    def level_below(self, r: int, bits: int) -> int:
+        """Return the first level whose weight is ``2**-bits`` of that of ``r``, or the last one."""
+        r = min(r, self.n_levels - 1)
+        return min(bisect_left(self._exponents, self._exponents[r] + bits), self.n_levels - 1)
 
 
 @lru_cache(maxsize=64)

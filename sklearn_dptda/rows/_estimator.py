@@ -95,8 +95,8 @@ def _remedy(n_private: int, are_given: bool) -> str:
     if are_given:
         return "wider bounds, or none"
     return (
-        "wider bounds, or a larger epsilon (the noise hides the narrower bounds that the fit "
-        "estimates within yours)"
+        "a larger epsilon, or fewer columns (within your bounds, the fit estimates narrower ones, "
+        "with noise)"
     )
 
 
@@ -316,8 +316,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         """Refuse public numbers for which the noise of a count would not fit into 64 bits."""
         share, budget = LEAST_SHARE, self._budget(0, rows.mass)
         for name in ("bounds_share", "marginal_share", "covariance_share"):
-            given = float(getattr(self, name, None) or 0.5)
-            share *= min(given, 1 - given)
+            if given := float(getattr(self, name, None) or 0.0):
+                share *= min(given, 1 - given)
         if budget.scale_of_counts(rows.n_features, share) > LARGEST_SCALE:
             raise ValueError(
                 f"epsilon={float(self.epsilon):g} is too small for {self.n_features_in_} columns "

@@ -162,7 +162,8 @@ def box_within(
     The bounds cost at most ``share``. If noise would hide the far quantiles, the given bounds are
     returned, because the rest of the budget is then more useful elsewhere. The units are the
     bounds. If some given bounds are generous, or if the bounds of other columns were estimated, the
-    units are the intervals before they are cut off at the given bounds.
+    units are the intervals before they are cut off at the given bounds, if these are not wider than
+    the given ones.
     """
     number_share = _BOX.number_share * share
     counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, number_share)
@@ -191,6 +192,8 @@ def box_within(
     if not of_one_kind:
         return (lower, upper), (lower, upper), budget
     uncut = np.minimum(ends[0], left), np.maximum(ends[1], right)
+    # Noise may extrapolate an interval far beyond the given ends, which contain all rows.
+    found &= uncut[1] - uncut[0] <= 2
     units = (
         np.where(found, box.points(uncut[0]), low),
         np.where(found, box.points(uncut[1]), high),

@@ -357,6 +357,13 @@ class Box:
         """Convert points of the cube to the units of the box."""
         return self.origin + self.unit * cube
 
+    def inside(self, cube: FloatArray) -> FloatArray:
+        """Convert points of the cube to the units of the box, and move them into the bounds.
+
+        Noise may put a mean outside of the bounds of all rows. Moving it is free.
+        """
+        return np.clip(self.points(cube), self.low, self.high)
+
     def covariances(self, cube: FloatArray) -> FloatArray:
         """Convert covariances of shape (..., d, d) to the units of the box."""
         return self.unit[:, None] * self.unit * cube

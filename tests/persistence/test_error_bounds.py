@@ -12,6 +12,7 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.persistence import (
     CubicalPersistence,
     _error_bounds,
+    _error_levels,
     beyond_noise,
     bottleneck_distance,
     bottleneck_error_bound,
@@ -453,3 +454,22 @@ def test_flags_are_right_on_a_ring_and_a_disc():
         assert right >= 171
         seen.append((right, shown))
     assert seen[0][1] >= 200
+
+
+@pytest.mark.parametrize("epsilon", [30.0, 1e3, 1e5])
+def test_integers_do_not_grow_with_the_loss_of_the_whole_range(epsilon, monkeypatch):
+    # They had millions of bits, and a fit at a large epsilon took minutes.
+    sizes, honest = [], _error_levels._weights.__wrapped__
+
+    def watched(*arguments):
+        both = honest(*arguments)
+        sizes.extend(max(value.bit_length() for value in values) for values in both)
+        return both
+
+    monkeypatch.setattr(_error_levels, "_weights", watched)
+    # Another number for each run, because results are cached.
+    public = 0.0034 * 2.75, 2.75 * (1 + epsilon * 1e-9)
+    private = PrivatePersistence(epsilon)
+    error, floors = bottleneck_error_bound(private, *public), noise_floor(private, *public)
+    assert 0 < max(error, *floors) < 10 * public[0]
+    assert 0 < max(sizes) < 10_000 + 3 * epsilon
