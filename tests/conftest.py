@@ -73,9 +73,10 @@ def rng():
 
 @pytest.fixture
 def few_public_draws(monkeypatch):
-    """Landmarks by fewer draws from the private mixture, which is public: a tenth of the time.
+    """Fewer draws and runs of what follows from private output: a tenth of the time.
 
     What reads records stays as it is.
     """
     monkeypatch.setattr("sklearn_dptda.cluster._private_landmarks.N_DRAWN", 400)
     monkeypatch.setattr("sklearn_dptda.cluster._dp_landmark_tomato._N_MAYBE", 4000)
+    monkeypatch.setattr("sklearn_dptda.cluster._dp_tree.N_STARTS", 1)

@@ -27,6 +27,9 @@ _TREE_SHARE = 0.4
 _DOUBTFUL = 6.0
 _LEAF_WEIGHTS = MomentWeights(0.5, 0.5)
 
+# Number of runs of k-means on the released points, of which the best is kept. It costs no privacy.
+N_STARTS = 10
+
 
 @fill_doc
 class DPTree(PrivateKMeans):
@@ -161,7 +164,7 @@ class DPTree(PrivateKMeans):
         leaves, kept = _coreset(data, tree, budget, (1 - _TREE_SHARE) * share)
         points, weights = leaves.means[kept], leaves.counts[kept]
         self.coreset_, self.coreset_weights_ = box.inside(data.back(points)), weights
-        kmeans = KMeans(min(k, len(points)), n_init=10, random_state=0)
+        kmeans = KMeans(min(k, len(points)), n_init=N_STARTS, random_state=0)
         labels = kmeans.fit(points, sample_weight=weights).labels_
         # Leaves were chosen by their counts, so noise may have created a small one.
         sd = leaves.moments.sd_count

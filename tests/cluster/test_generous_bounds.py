@@ -2,8 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from sklearn_dptda.cluster import DPLloyd, DPMoG
+from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPTree, PrivateLandmarks
+from sklearn_dptda.decomposition import PrivatePCA
+from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
+from sklearn_dptda.population import PrivateMean
+from sklearn_dptda.rows import _estimator
 
 BOUNDS = ([60, 10, 0], [250, 70, 300])
 
@@ -34,3 +39,44 @@ def test_few_runs_of_a_mixture_merge_all_clusters():
         for seed in range(20)
     ]
     assert np.quantile(spans, 0.1) > 30
+
+
+WIDE = [
+    DPLloyd(3, 1.0, n_iter=2),
+    DPTree(3, 1.0, max_depth=3),
+    DPCube(3, 1.0, n_swaps=1),
+    DPMoG(3, epsilon=1.0, covariance_type="diag", kmeans_steps=1),
+    PrivateLandmarks(3, 1.0),
+    PrivateMean(1.0),
+    PrivatePCA(2, 1.0),
+    DPLinearDiscriminantAnalysis(epsilon=1.0, classes=[0, 1]),
+]
+
+
+@pytest.mark.parametrize("private", WIDE, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("bounds", [None, (-1.0, 1.0)])
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("few_public_draws")
+def test_what_is_released_of_many_columns_lies_in_the_bounds(private, bounds, monkeypatch):
+    # Most columns hold hardly more than noise, whose extrapolation was thousands of widths wide.
+    sides, honest = [], _estimator.box_within
+
+    def watched(rows, low, high, *rest):
+        found = honest(rows, low, high, *rest)
+        sides.append(np.max((found[1][1] - found[1][0]) / (high - low)))
+        return found
+
+    monkeypatch.setattr(_estimator, "box_within", watched)
+    rng = np.random.default_rng(0)
+    X = np.clip(np.exp(rng.normal(size=(3000, 1)) - 4) * rng.standard_t(2, (3000, 40)), -1, 1)
+    labels = [(X[:, 0] > 0).astype(int)] if hasattr(private, "classes") else []
+    for seed in range(3):
+        fitted = clone(private).set_params(bounds=bounds, random_state=seed).fit(X, *labels)
+        low, high = fitted.bounds_
+        centres = [
+            getattr(fitted, name)
+            for name in ("cluster_centers_", "means_", "mean_", "coreset_")
+            if hasattr(fitted, name)
+        ]
+        assert centres and all(((low <= c) & (c <= high)).all() for c in centres)
+    assert not sides or max(sides) <= 1 + 1e-9

@@ -13,9 +13,11 @@ from sklearn_dptda import (
     GridFiltration,
     PrivacyAccountant,
     PrivacyLeakWarning,
+    PrivateBettiNumbers,
     PrivatePersistence,
 )
 from sklearn_dptda.persistence._mechanisms import make_grid
+from tests._exact_losses import draws_of
 from tests._reach import mechanism_of
 
 
@@ -346,3 +348,25 @@ def test_neighbours_raise_and_warn_alike_and_leave_the_same_fitted_state():
                 pickle.dumps((dtm, private, public.sensitivity, public.upper, public.shape, said))
             )
         assert states[0] == states[1]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize(("sensitivity", "upper"), [(0.01, 1.0), (0.3, 1.0), (1e-5, 3.0)])
+def test_levels_lose_epsilon_over_two_sensitivities(epsilon, sensitivity, upper):
+    # A level and the sum of all weights both change by one sensitivity, so half of epsilon is left
+    # for each. The expected value is that of the exponential mechanism.
+    mechanism = mechanism_of(PrivatePersistence(epsilon), (1,))
+    grid, table, *_ = mechanism.prepare(sensitivity, upper)
+    assert grid.step * grid.sensitivity >= sensitivity
+    if 2 * grid.sensitivity <= grid.size:
+        lost = 2 * (math.log(table.weight(0)) - math.log(table.weight(grid.sensitivity)))
+        assert epsilon * 0.99 < lost <= epsilon * (1 + 1e-9)
+        # This is also what the border is told.
+        assert 2 * table.rate * grid.sensitivity == pytest.approx(epsilon)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.2])
+def test_a_choice_of_counts_loses_epsilon(threshold, filtration):
+    private = PrivateBettiNumbers(0.7, threshold, random_state=0)
+    (draw,) = draws_of(lambda: private.fit_transform([filtration]))
+    assert draw.metric == "range" and draw.loss == pytest.approx(0.7)

@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
+from sklearn_dptda import (
+    CubicalPersistence,
+    DTMFiltration,
+    PersistenceProfile,
+    PrivatePersistence,
+)
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.persistence import bottleneck_distance, bottleneck_error_bound, noise_floor
 from sklearn_dptda.persistence._private_cap import CapsBall, ChoiceOfCap, Member
 from sklearn_dptda.privacy import NoiseSource
+from tests._exact_losses import draws_of
 from tests._reach import (
     BirthBall,
     DiagramBall,
@@ -224,6 +230,16 @@ def test_a_cap_by_itself_costs_its_share(epsilon):
         twin = max(twin, loss([(sensitivity / 4, upper) for sensitivity, upper in caps]))
     assert 0.4 < most <= 1
     assert twin > 1
+
+
+def test_a_choice_and_a_profile_lose_epsilon_together():
+    X = make_two_circles(2000, random_state=0)
+    functions = DTMFiltration(0.2, bounds=(-2.5, 3), resolution=15).fit_transform([X])
+    private = PersistenceProfile(2.0, random_state=0)
+    choice, profile = draws_of(lambda: private.fit_transform(functions))
+    assert choice.loss == pytest.approx(0.2 * 2.0) and choice.metric == "range"
+    assert profile.loss == pytest.approx(0.8 * 2.0) and profile.metric == "linf"
+    assert choice.loss + profile.loss <= 2.0 * (1 + 1e-15)
 
 
 @pytest.mark.slow
