@@ -22,7 +22,7 @@ from sklearn_dptda import (
     PrivatePersistence,
 )
 from sklearn_dptda.cluster import DPLloyd
-from sklearn_dptda.filtration import KernelDistanceFiltration, LandmarkComplex, LatticeHistogram
+from sklearn_dptda.filtration import KernelDistanceFiltration, LandmarkComplex
 from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism
 from sklearn_dptda.persistence import _cubical, _private_cap
 from sklearn_dptda.population import private_two_sample_test
@@ -380,9 +380,9 @@ def functions_of(name):
         ids = np.r_[0, 1 + np.arange(len(first) - 1) // 4] if i % 2 else np.arange(len(first)) // 5
         moved = np.vstack([np.repeat(second[:1], np.sum(ids == 0), axis=0), first[ids > 0]])
         yield [of_people.fit_transform([hidden(X, ids)]) for X in (first, moved)]
-    if name == "lattice":
-        counts = [LatticeHistogram((0, 1), (13, 13)).update(X) for X in (first, second)]
-        yield [filtration.fit_transform([each]) for each in counts]
+    if name in ("lattice", "landmarks"):
+        fitted = filtration.fit([first])
+        yield [fitted.transform([fitted.make_histogram(X)]) for X in (first, second)]
 
 
 @pytest.mark.parametrize("name", FILTRATIONS)
