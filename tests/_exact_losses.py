@@ -44,8 +44,8 @@ def losses(estimator, first, second):
         lost = move * crossing.loss
         if crossing.metric == "range":
             found["choice"] = max(found["choice"], lost)
-        if not crossing.gaussian:
+        if crossing.law != "gaussian":
             found["pure"] += lost
-        if crossing.gaussian or crossing.metric == "range":
-            found["gaussian"] += (lost if crossing.gaussian else lost / 2) ** 2
+        if crossing.law != "pure":
+            found["gaussian"] += (lost if crossing.law == "gaussian" else lost / 2) ** 2
     return found

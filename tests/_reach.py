@@ -108,7 +108,12 @@ from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
 from sklearn_dptda.utils._privacy_checks import CHECKS, make_check_data
 
 # Draws of a release, which are replayed for a neighbour, and their losses together.
-from sklearn_dptda.utils._privacy_checks._border_checks import recorded, replayed, within_promise
+from sklearn_dptda.utils._privacy_checks._border_checks import (
+    composed,
+    recorded,
+    replayed,
+    within_promise,
+)
 
 # A release in the form that the checks use, by fit or by transform.
 from sklearn_dptda.utils._privacy_checks._check_tools import released
@@ -146,6 +151,7 @@ __all__ = [
     "check_bounds",
     "choose_member",
     "clip_norm",
+    "composed",
     "decay_table",
     "digest_of",
     "flip_numerator",

@@ -6,6 +6,7 @@ replayed for its neighbours, so that what enters the later draws is comparable, 
 """
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -27,12 +28,15 @@ from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechan
 from sklearn_dptda.persistence import _cubical, _private_cap
 from sklearn_dptda.population import private_two_sample_test
 from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy._border import Crossing, watched_border
 from sklearn_dptda.privacy._release import release
 from sklearn_dptda.rows import _assignments, _estimator
+from sklearn_dptda.theory import optimal_mechanism
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
 from tests._reach import (
     StrOptions,
+    composed,
     gates_of_caps,
     make_check_data,
     recorded,
@@ -240,7 +244,7 @@ def furthest(estimator, pairs, compute=release):
     most = 0.0
     for first, second in pairs:
         transcript, guarantee = replayed(estimator, first, second, compute)
-        most = max(most, *transcript.moves, 0.0)
+        most = float(np.max([most, *transcript.moves]))
         assert within_promise(transcript.declared(), guarantee), guarantee
         tags = get_tags(estimator).privacy
         if tags is not None and tags.input == "rows":
@@ -252,7 +256,7 @@ def least_share(crossings, guarantee):
     """The smallest share of a fit that noise has, on which the check of 64 bits relies."""
     gaussian = math.sqrt(2 * guarantee.rho) if guarantee.delta else math.inf
     shares = [
-        (draw.loss / gaussian) ** 2 if draw.gaussian else draw.loss / guarantee.epsilon
+        (draw.loss / gaussian) ** 2 if draw.law == "gaussian" else draw.loss / guarantee.epsilon
         for draw in crossings
         if draw.metric in ("l1", "l2")
     ]
@@ -425,6 +429,14 @@ def test_candidates_under_metric_privacy_lose_what_their_distance_costs(options)
         assert 0 < transcript.losses()[0] <= guarantee.at_distance(far) * ROUNDING
 
 
+def test_points_of_the_best_mechanism_lose_what_their_distance_costs():
+    D = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    mechanism = optimal_mechanism(D, alpha=1.0)
+    transcript = recorded(partial(mechanism.sample, [0, 1], random_state=0))
+    (most,) = transcript.replay(partial(mechanism.sample, [3, 1], random_state=0))
+    assert 0.5 < most <= ROUNDING and transcript.declared()[0] == pytest.approx(3.0)
+
+
 def test_people_move_the_statistics_of_two_samples_by_what_is_declared():
     rng, most = np.random.default_rng(0), 0.0
     for n, m in [(4, 4), (9, 3), (2, 12)]:
@@ -488,7 +500,7 @@ def test_a_draw_beyond_the_border_is_caught():
 
     with pytest.raises(AssertionError, match="method cross"):
         recorded(partial(careless, NoiseSource(0)))
-    with pytest.raises(AssertionError, match="the declared rate"):
+    with pytest.raises(AssertionError, match="declared rate"):
         recorded(
             lambda: NoiseSource(0).cross(
                 [7],
@@ -498,3 +510,34 @@ def test_a_draw_beyond_the_border_is_caught():
                 rate=0.5,
             )
         )
+    with pytest.raises(AssertionError, match="declared law"):
+        recorded(
+            lambda: NoiseSource(0).cross(
+                [7],
+                lambda n: n + NoiseSource(0).discrete_laplace(scale=1.0, size=1),
+                metric="l1",
+                sensitivity=1,
+                rate=1.0,
+                law="gaussian",
+            )
+        )
+    with pytest.raises(AssertionError, match="method cross"):
+        recorded(lambda: NoiseSource(0).generator().normal())
+
+
+def test_releases_of_other_threads_are_not_watched():
+    seen, noise = [], NoiseSource(0)
+    with watched_border(lambda crossing, draw: seen.append(crossing)), ThreadPoolExecutor() as pool:
+        elsewhere = pool.submit(
+            noise.cross, [7], lambda n: len(n), metric="l1", sensitivity=1, rate=1.0
+        )
+        assert elsewhere.result() == 1 and seen == []
+
+
+def test_what_cannot_be_compared_is_no_pass():
+    crossing = Crossing(np.array([np.nan]), "l1", 1.0, 1.0)
+    with pytest.raises(AssertionError):
+        crossing.moved(np.zeros(1))
+    short = Crossing(np.array([-100], dtype=np.int8), "l1", 1.0, 1.0)
+    assert short.moved(np.array([100], dtype=np.int8)) == 200
+    assert composed([(1.0, "pure")])[1] > 0.46 > composed([(1.0, "range")])[1]

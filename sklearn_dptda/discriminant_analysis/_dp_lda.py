@@ -69,7 +69,8 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     means_ : ndarray of shape (n_classes, n_features)
-        Private means of the classes.
+        Private means of the classes, moved into the bounds. The coefficients are those
+        of the means before.
     priors_ : ndarray of shape (n_classes,)
         Private weights of the classes.
     covariance_ : ndarray of shape (n_features, n_features)

@@ -35,15 +35,27 @@ LABEL = "label of the row"
 
 
 def read_labels(y: Any) -> NDArray[Any]:
-    """Read labels of any type as one column."""
+    """Read labels as one column.
+
+    The labels of a list keep their own types: one label of another type must not change the others.
+    """
+    if isinstance(y, list | tuple):
+        labels = np.empty(len(y), dtype=object)
+        for place, label in enumerate(y):
+            labels[place] = label
+        return labels
     refuse_lossy(y, "y", complex_too=False)
     with without_quotes("y"):
-        labels: NDArray[Any] = column_or_1d(y, warn=True)
-    return labels
+        return np.asarray(column_or_1d(y, warn=True))
 
 
 def classes_of(labels: NDArray[Any]) -> NDArray[Any]:
     """The different labels of a column. None may be missing, and real numbers are refused."""
+    if labels.dtype == object:
+        # A list of numbers or of strings.
+        with without_quotes("y"):
+            refuse_lossy(labels.tolist(), "y", complex_too=False)
+            labels = column_or_1d(labels.tolist())
     # A warning, such as one on the number of labels, would reveal it without noise.
     with without_quotes("y"), warnings.catch_warnings(action="ignore"):
         try:
@@ -76,8 +88,8 @@ def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
 def _number_of(label: Any, numbers: dict[Any, int]) -> int:
     try:
         return numbers.get(label, -1)
-    except TypeError:
-        # The label is a list or another object that is no class.
+    except Exception:
+        # A label without a hash, such as a list, is no class. Its own error could quote it.
         return -1
 
 

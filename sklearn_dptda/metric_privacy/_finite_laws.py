@@ -118,7 +118,8 @@ class FiniteMechanism:
                 estimator="optimal_mechanism",
                 parameters={"alpha": self.alpha},
             )
-        return paid.keep(draw(self.log_matrix[inputs], NoiseSource(*paid)))
+        loss = self.alpha * self.diameter
+        return paid.keep(drawn_once(self.log_matrix[inputs], NoiseSource(*paid), loss))
 
 
 def least_weight(n_outputs: int) -> float:
@@ -142,6 +143,25 @@ def floored(logs: FloatArray) -> FloatArray:
     logs = logs - logs.max(axis=1, keepdims=True)
     floor = np.log(least_weight(logs.shape[1]))
     return normalised(np.where(np.isneginf(logs), -np.inf, np.maximum(logs, floor)))
+
+
+def drawn_once(logs: FloatArray, noise: NoiseSource, loss: float) -> NDArray[np.int64]:
+    """One output for each row, whose laws differ by at most a loss between any two records."""
+    return noise.cross(
+        logs,
+        lambda logs: draw(logs, noise),
+        metric=_largest_log_ratio,
+        sensitivity=loss,
+        rate=1.0,
+    )
+
+
+def _largest_log_ratio(one: FloatArray, other: FloatArray) -> float:
+    """Largest loss between the laws of a record, both of which may exclude an output."""
+    one, other = floored(one), floored(other)
+    with np.errstate(invalid="ignore"):
+        differences = np.where(one == other, 0.0, np.abs(one - other))
+    return float(differences.max(initial=0.0))
 
 
 def draw(logs: FloatArray, noise: NoiseSource) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.metric_privacy._finite_laws import (
     MAX_OUTPUTS,
-    draw,
+    drawn_once,
     floored,
     least_weight,
     lowered_rate,
@@ -335,7 +335,8 @@ class ChoiceMechanism(MetricMechanism):
         """
         D = self._distances(X)
         with self._paid_for(D) as paid:
-            released = self._candidates(self._drawn(self._logs(D), NoiseSource(*paid)))
+            loss = self.privacy_guarantee_.epsilon
+            released = self._candidates(drawn_once(self._logs(D), NoiseSource(*paid), loss))
         return paid.keep(released)
 
     def sample(
@@ -360,17 +361,9 @@ class ChoiceMechanism(MetricMechanism):
         D = self._distances(X)
         with self._paid_for(D, n_samples) as paid:
             logs, noise = self._logs(D), NoiseSource(*paid)
-            released = [self._candidates(self._drawn(logs, noise)) for _ in range(n_samples)]
+            loss = self.privacy_guarantee_.epsilon
+            released = [self._candidates(drawn_once(logs, noise, loss)) for _ in range(n_samples)]
         return paid.keep(released)
-
-    def _drawn(self, logs: FloatArray, noise: NoiseSource) -> IntArray:
-        return noise.cross(
-            logs,
-            lambda logs: draw(logs, noise),
-            metric=_largest_log_ratio,
-            sensitivity=self.privacy_guarantee_.epsilon,
-            rate=1.0,
-        )
 
     def log_probability(self, X: ArrayLike | Iterable[ArrayLike]) -> FloatArray:
         """Logarithms of the probabilities of all candidates: *not* private.
@@ -399,11 +392,6 @@ class ChoiceMechanism(MetricMechanism):
         if self._takes_diagrams():
             return [self.candidates_[i] for i in places]
         return np.asarray(self.candidates_[places])
-
-
-def _largest_log_ratio(one: FloatArray, other: FloatArray) -> float:
-    """Largest loss between the laws of a record."""
-    return float(np.abs(floored(one) - floored(other)).max())
 
 
 def check_n_candidates(n_candidates: int) -> None:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain, islice
 from math import comb, perm
 from typing import Any, NamedTuple, cast
@@ -183,6 +183,7 @@ def drawn_diagrams(
         sensitivity=grid.sensitivity,
         # A level and the sum of all weights change by as much.
         rate=2 * sampler.table.rate,
+        law="range",
     )
 
 
@@ -375,12 +376,12 @@ class MarkovChainMechanism:
     ) -> list[FloatArray]:
         """Run the chain; see :meth:`ExactMechanism.release` for the parameters."""
         source = NoiseSource(seed)
-        rng, slope = source.generator(), self.rate / (2 * sensitivity)
+        generator, slope = cache(source.generator), self.rate / (2 * sensitivity)
         groups = [diagrams] if self.joint else [[diagram] for diagram in diagrams]
         drawn = (
             source.cross(
                 group,
-                lambda group: self._chain(group, slope, upper, rng),
+                lambda group: self._chain(group, slope, upper, generator()),
                 metric=_diagrams_apart,
                 sensitivity=sensitivity,
                 rate=2 * slope,

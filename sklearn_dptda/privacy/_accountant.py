@@ -702,13 +702,19 @@ class KeyedAccountant(PrivacyAccountant):
     Proof: doc/theory/kept_releases.md, "One payment, one release".
     """
 
-    def __init__(self, accountant: PrivacyAccountant, key: ReleaseKey) -> None:
+    def __init__(self, accountant: PrivacyAccountant, key: ReleaseKey | None) -> None:
+        # The key is None in a pickle that was made after the key had been used.
         self.__dict__.update(vars(accountant))
         self._key, self._n_copies, self._n_turns = key, 0, 0
         self._lock = threading.Lock()
 
     def turn(self, estimator: Any, records: Any) -> Turn:
         """Return key, name and digest of the next release of an estimator from these records."""
+        if self._key is None:
+            raise ValueError(
+                "The key of this accountant was used before it was pickled, so that the pickle "
+                "does not contain it. Set accountant=budget.under(key) again."
+            )
         with self._lock:
             self._n_turns += 1
             key = self._key.child(("release", self._n_turns))
@@ -733,7 +739,8 @@ class KeyedAccountant(PrivacyAccountant):
     def __deepcopy__(self, memo: dict[int, Any]) -> "KeyedAccountant":
         with self._lock:
             self._n_copies += 1
-            return KeyedAccountant(self, self._key.child(("copy", self._n_copies)))
+            key = None if self._key is None else self._key.child(("copy", self._n_copies))
+            return KeyedAccountant(self, key)
 
     def __enter__(self) -> NoReturn:
         raise ValueError(
@@ -742,13 +749,12 @@ class KeyedAccountant(PrivacyAccountant):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        plain = super().__reduce__()
         # Estimators that fit clones of others keep these templates. After a fit they are published,
         # and the noise of the clones can be undone with the key of the template.
         used = self._n_copies or self._n_turns
-        return plain if used else (_under, (plain, self._key))
+        return _under, (super().__reduce__(), None if used else self._key)
 
 
-def _under(accountant: tuple[Any, ...], key: ReleaseKey) -> KeyedAccountant:
+def _under(accountant: tuple[Any, ...], key: ReleaseKey | None) -> KeyedAccountant:
     attach, arguments = accountant
     return KeyedAccountant(attach(*arguments), key)

@@ -97,6 +97,7 @@ def private_choice(
         metric="range",
         sensitivity=change,
         rate=rate,
+        law="range" if bounded_range else "pure",
     )
 
 

@@ -11,7 +11,7 @@ import math
 import operator
 import random
 import secrets
-from collections.abc import Callable, Iterator, MutableSequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from threading import get_ident
@@ -31,7 +31,7 @@ from opendp.typing import i64
 from sklearn.utils import check_random_state
 
 from sklearn_dptda._typing import FloatArray, RandomStateLike
-from sklearn_dptda.privacy._border import Crossing, Metric, crossed
+from sklearn_dptda.privacy._border import Crossing, Law, Metric, crossed
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release_key import ReleaseKey
@@ -326,7 +326,8 @@ class NoiseSource:
         metric: Metric,
         sensitivity: float,
         rate: float,
-        gaussian: bool = False,
+        law: Law = "pure",
+        weights: Sequence[float] = (),
     ) -> T:
         """Return ``draw(statistic)``, the result of one draw of a mechanism.
 
@@ -352,8 +353,12 @@ class NoiseSource:
         rate : float
             Privacy loss for a unit of the metric. For Laplace and Gaussian noise, it
             is the inverse of the scale.
-        gaussian : bool, default=False
-            Whether the loss is the parameter mu of Gaussian noise, and not an epsilon.
+        law : {"pure", "range", "gaussian"}, default="pure"
+            Whether the loss is an epsilon, an epsilon that also bounds the range of the
+            loss, as that of the exponential mechanism, or the parameter mu of Gaussian
+            noise.
+        weights : sequence of float, default=()
+            Factors of the parts of a tuple in the metric; none means 1 for each part.
 
         Returns
         -------
@@ -371,7 +376,7 @@ class NoiseSource:
         >>> noisy.shape
         (1,)
         """
-        return crossed(Crossing(statistic, metric, sensitivity, rate, gaussian), draw)
+        return crossed(Crossing(statistic, metric, sensitivity, rate, law, weights), draw)
 
     def noisy_count(self, exact: int, mass: int, epsilon: float) -> tuple[int, float]:
         """Add Laplace noise to a count that one record changes by at most ``mass``.

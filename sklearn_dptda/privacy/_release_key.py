@@ -44,8 +44,9 @@ class ReleaseKey:
     workers that hold the records, and not to readers of the releases or of the
     ledger. Under ``accountant.under(key)``, estimators hold the key until they are
     fitted or cloned, because they bring it to the workers. Pickles made later hold
-    no key. The exception is an ensemble that clones its estimator only in worker
-    processes: remove its accountant before you publish it.
+    no key, and refuse to release again until you set the accountant anew. An ensemble
+    that clones its estimator only in worker processes, such as ``BaggingClassifier``
+    with ``n_jobs``, cannot be fitted under a key.
 
     A key is valid for one release of one data set, with the same parameters and
     the same code. The ledger refuses a different release under the same key. New

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -314,7 +314,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _check_noise(self, rows: Rows) -> None:
         """Refuse public numbers for which the noise of a count would not fit into 64 bits."""
-        share, budget = LEAST_SHARE, self._budget(0, rows.mass)
+        share, budget = LEAST_SHARE, self._budget_with(None, rows.mass)
         for name in ("bounds_share", "marginal_share", "covariance_share"):
             if given := float(getattr(self, name, None) or 0.0):
                 share *= min(given, 1 - given)
@@ -425,8 +425,12 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _budget(self, seed: Any, mass: int) -> FitBudget:
         """Budget for rows of weight one, such that the rows of one record spend the whole loss."""
+        return self._budget_with(NoiseSource(seed), mass)
+
+    def _budget_with(self, noise: NoiseSource | None, mass: int) -> FitBudget:
+        """Return the budget with a source of noise, or without one to compute scales."""
         kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
-        return kind(self._loss()[0] / mass, self.adjacency, NoiseSource(seed), mass)
+        return kind(self._loss()[0] / mass, self.adjacency, cast(NoiseSource, noise), mass)
 
     # Bounds, public or missing, and the rows outside them.
 
@@ -496,7 +500,9 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         if n_private == 0:
             return 0.0
         mass = self._mass()
-        return rows_for_box(n_private, self._budget(0, mass), float(self.bounds_share)) / mass
+        return (
+            rows_for_box(n_private, self._budget_with(None, mass), float(self.bounds_share)) / mass
+        )
 
     def _count_clipped(
         self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, remedy: str

@@ -461,6 +461,7 @@ def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource, directions:
         metric="range",
         sensitivity=directions * rows.mass,
         rate=rate,
+        law="range",
     )
     return 2.0 ** int(_EXPONENTS[index])
 
@@ -582,6 +583,7 @@ def shifted_cube(
         metric=partial(_range_of_changes, few=few),
         sensitivity=directions * rows.mass,
         rate=rate,
+        law="range",
     )
     return level.low + corner * level.step, level.side
 

@@ -425,7 +425,7 @@ class FitBudget(ABC):
             metric=self.norm,
             sensitivity=sensitivity * self.mass,
             rate=inverse(scale),
-            gaussian=self.norm == "l2",
+            law="gaussian" if self.norm == "l2" else "pure",
         )
 
     def choose(self, costs: Sequence[int], largest: int, share: float) -> int:
@@ -573,25 +573,18 @@ def release_outer_products(
         lambda parts: [
             part + budget.draw(scale, len(part)) for part, scale in zip(parts, scales, strict=True)
         ],
-        # In units of the noise, in which the matrix moves by as much as the share costs.
-        metric=partial(_apart, scales=scales, order=1 if budget.norm == "l1" else 2),
-        sensitivity=declared.value * budget.mass / on if on > 0 else np.inf,
-        rate=1.0,
-        gaussian=budget.norm == "l2",
+        metric=budget.norm,
+        sensitivity=math.ldexp(declared.value * budget.mass, 2 * bits),
+        rate=inverse(scales[1]),
+        law="gaussian" if budget.norm == "l2" else "pure",
+        # In L2, an entry off the diagonal counts twice, and has less noise.
+        weights=(math.sqrt(2.0) if budget.norm == "l2" else 1.0, 1.0),
     )
     noisy = np.zeros((d, d), dtype=np.int64)
     noisy[upper] = above
     noisy += noisy.T
     noisy[np.diag_indices(d)] = diagonal
     return np.ldexp(noisy.astype(float), -2 * bits)
-
-
-def _apart(
-    one: Sequence[IntArray], other: Sequence[IntArray], scales: Sequence[float], order: int
-) -> float:
-    """Distance of integers in units of their noise."""
-    parts = [(a - b) / scale for a, b, scale in zip(one, other, scales, strict=True)]
-    return float(np.linalg.norm(np.concatenate(parts), order))
 
 
 def _outer_products(batch: FloatArray, residuals: Any, bits: int) -> IntArray:

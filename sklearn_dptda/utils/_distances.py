@@ -1,20 +1,17 @@
 """Validation of persistence diagrams, and exact distances between them."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
+from gudhi.hera import bottleneck_distance as hera_bottleneck
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
-from scipy.spatial import cKDTree
 
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.utils._frames import refuse_lossy
 
 # Differences of larger coordinates may overflow.
 _LARGEST_COORDINATE = 1e300
-# The first positive radius that is tried, as a share of the longest bar, if points coincide.
-_SMALLEST_STEP = 2.0**-52
 
 
 def as_diagram(diagram: ArrayLike, name: str) -> FloatArray:
@@ -68,7 +65,7 @@ def check_diagram(diagram: ArrayLike, name: str = "diagram") -> FloatArray:
 
 
 def bottleneck_distance(first: ArrayLike, second: ArrayLike) -> float:
-    """Compute the exact bottleneck distance between two persistence diagrams.
+    """Compute the bottleneck distance between two persistence diagrams.
 
     It is the smallest possible maximum of the maximum-norm distances between matched
     points. Points without a partner are matched with the diagonal.
@@ -97,11 +94,9 @@ def bottleneck_distance(first: ArrayLike, second: ArrayLike) -> float:
     their numbers differ between the diagrams, the distance is ``inf``. Points whose
     birth equals their death have no effect, also if both are infinite.
 
-    The result is the exact distance, rounded once to a floating-point number,
-    however small it is compared with the bars. It is found by bisection over the
-    distances between points, with a matching at each step. This takes seconds for
-    diagrams of a few thousand points. The distance is *not* private if one of the
-    diagrams is not.
+    The distance is computed by Hera, through GUDHI, without approximation, except that
+    differences below about 2e-10 of the longest bar may count as zero. It is *not*
+    private if one of the diagrams is not.
 
     Examples
     --------
@@ -189,94 +184,13 @@ def _split(*diagrams: FloatArray) -> tuple[list[FloatArray], FloatArray]:
     return finite, np.concatenate(distances)
 
 
-def _bottleneck_of_finite(*diagrams: FloatArray) -> float:
-    """Return the exact distance of two diagrams of finite points.
-
-    A radius suffices if, on either side, each of the bars longer than twice the radius has a
-    partner of its own within the radius. By the theorem of Mendelsohn and Dulmage, one matching
-    then contains the long bars of both sides. All other points are matched with the diagonal.
-    """
-    halves = [(diagram[:, 1] - diagram[:, 0]) / 2 for diagram in diagrams]
-    longest = float(np.concatenate(halves).max(initial=0.0))
-    if not all(map(len, diagrams)):
-        return longest
-    trees = [cKDTree(diagram) for diagram in diagrams]
-    sides = list(zip(diagrams, halves, trees[::-1], strict=True))
-    # Each point is at least this far from its partner or from the diagonal.
-    low = high = max(
-        float(np.minimum(tree.query(points, p=np.inf)[0], half).max())
-        for points, half, tree in sides
-    )
-    factor = 2.0
-    while not _suffices(high, sides):
-        low, high = high, min(max(factor * high, longest * _SMALLEST_STEP), longest)
-        factor *= factor
-    if low == high:
-        return low
-    # The distance is one of two points, or half the length of a bar.
-    lengths = [pairs["v"] for _, pairs in _near_pairs(low, high, sides)]
-    radii = np.unique(np.concatenate([*halves, *lengths]))
-    radii = radii[(radii > low) & (radii <= high)]
-    while len(radii) > 1:
-        middle = (len(radii) - 1) // 2
-        enough = _suffices(radii[middle], sides)
-        radii = radii[: middle + 1] if enough else radii[middle + 1 :]
-    return float(radii[0])
-
-
-def _near_pairs(low: float, high: float, sides: list[Any]) -> Iterator[tuple[int, Any]]:
-    """Yield, for either side, the number of bars longer than ``2 * low``, and their near points.
-
-    Near are points of the other diagram at a distance of at most ``high``. The pairs have the
-    fields "i" and "j", which are the places of the two points, and "v", which is their distance.
-    """
-    for points, half, tree in sides:
-        long = points[half > low]
-        if len(long):
-            # One step more, because the search may round.
-            reach = np.nextafter(high, np.inf)
-            pairs = cKDTree(long).sparse_distance_matrix(
-                tree, reach, p=np.inf, output_type="ndarray"
-            )
-            yield len(long), pairs[pairs["v"] <= high]
-
-
-def _suffices(radius: float, sides: list[Any]) -> bool:
-    """Return whether two diagrams have a matching with distances of at most ``radius``."""
-    for n_long, pairs in _near_pairs(radius, radius, sides):
-        partners: list[list[int]] = [[] for _ in range(n_long)]
-        for i, j in zip(pairs["i"].tolist(), pairs["j"].tolist(), strict=True):
-            partners[i].append(j)
-        if not _all_have_partners(partners):
-            return False
-    return True
-
-
-def _all_have_partners(partners: list[list[int]]) -> bool:
-    """Return whether all lists of possible partners can contribute one, all of them different."""
-    chosen: dict[int, int] = {}
-    chooser: dict[int, int] = {}
-    for start in range(len(partners)):
-        # Search breadth-first for a partner that is free, or that another choice makes free.
-        found_by: dict[int, int] = {}
-        queue = [start]
-        free = None
-        for i in queue:
-            for j in partners[i]:
-                if j not in found_by:
-                    found_by[j] = i
-                    if j not in chooser:
-                        free = j
-                        break
-                    queue.append(chooser[j])
-            if free is not None:
-                break
-        else:
-            return False
-        while free is not None:
-            i = found_by[free]
-            chooser[free], chosen[i], free = i, free, chosen.get(i)
-    return True
+def _bottleneck_of_finite(first: FloatArray, second: FloatArray) -> float:
+    if len(first) == 0 or len(second) == 0:
+        rest = first if len(second) == 0 else second
+        return float(np.max((rest[:, 1] - rest[:, 0]) / 2, initial=0.0))
+    # Hera treats differences below 1e-10 as zero, so that the diagrams are rescaled.
+    unit = power_of_two(first, second)
+    return unit * float(hera_bottleneck(first / unit, second / unit, delta=0))
 
 
 def power_of_two(*diagrams: FloatArray) -> float:

@@ -513,6 +513,23 @@ def test_a_label_is_accepted_whatever_the_other_labels_are():
         assert private.fit(X, y).classes_.tolist() == [0.0, 1.0, 1.5]
 
 
+class Loud:
+    def __hash__(self):
+        raise RuntimeError("record 73645")
+
+
+@pytest.mark.parametrize("label", [0, "0", 0.0, b"0", None, [0], 1j, Loud(), np.datetime64("2020")])
+def test_a_label_of_a_list_changes_no_other_label(label):
+    private = DPLinearDiscriminantAnalysis(["0", "1"], bounds=BOX, random_state=0)
+    labels = [label, *"01" * 19, "1"]
+    if label == "0":
+        assert private.fit(X, labels).classes_.tolist() == ["0", "1"]
+        return
+    with pytest.raises(ValueError, match="y has a label that is not in classes") as caught:
+        private.fit(X, labels)
+    assert "73645" not in str(caught.value) + str(caught.value.__cause__)
+
+
 def test_classes_of_the_labels_are_warned_of():
     X, y = load_iris(return_X_y=True)
     model = DPLinearDiscriminantAnalysis(epsilon=9.0, bounds=(0, 9), random_state=0)

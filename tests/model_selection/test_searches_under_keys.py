@@ -212,6 +212,11 @@ def test_pickles_of_what_was_fitted_hold_no_key():
         lambda _: search,
     ):
         assert b"_key_of" not in pickle.dumps(fit(clone(lda).set_params(accountant=keyed())))
+    # Without the key, a repeated release would be paid for and drawn again.
+    template = clone(lda).set_params(accountant=keyed())
+    clone(template)
+    with pytest.raises(ValueError, match="under"):
+        clone(pickle.loads(pickle.dumps(template))).fit(X, y)
 
 
 def test_a_function_in_a_cache_is_described_by_its_code():

@@ -6,22 +6,22 @@ the same results of all draws. What enters the later draws is then comparable, t
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
 import numpy as np
 from sklearn.base import clone
 
-from sklearn_dptda.privacy import NoiseSource, PrivacyGuarantee
-from sklearn_dptda.privacy._border import Crossing, watched_border
+from sklearn_dptda.privacy import NoiseSource, PrivacyGuarantee, pure_rho
+from sklearn_dptda.privacy._border import Crossing, Law, watched_border
 from sklearn_dptda.privacy._release import release
 from sklearn_dptda.utils._privacy_checks._data_checks import CheckData
 
 # Allowance for the rounding of statistics in floating point.
 _ROUNDING = 1e-9
 # Methods that draw.
-_DRAWS = ("below", "words", "discrete_laplace", "discrete_gaussian", "shuffle")
+_DRAWS = ("below", "words", "discrete_laplace", "discrete_gaussian", "shuffle", "generator")
 
 
 @dataclass
@@ -66,23 +66,20 @@ class Transcript:
 
     def losses(self) -> tuple[float, float]:
         """Privacy loss between the two data sets: an epsilon, and zCDP."""
-        return composed(
-            [(c.loss * m, c.gaussian) for c, m in zip(self.crossings, self.moves, strict=True)]
-        )
+        pairs = zip(self.crossings, self.moves, strict=True)
+        return composed([(c.loss * m, c.law) for c, m in pairs])
 
     def declared(self) -> tuple[float, float]:
         """The same loss if all statistics that moved had moved as far as declared."""
         pairs = zip(self.crossings, self.moves, strict=True)
-        return composed([(c.loss, c.gaussian) for c, m in pairs if m > 0])
+        return composed([(c.loss, c.law) for c, m in pairs if m > 0])
 
 
-def composed(losses: list[tuple[float, bool]]) -> tuple[float, float]:
-    """Sum of the losses of draws as an epsilon, infinite for Gaussian noise, and as zCDP.
-
-    The zCDP of a loss that is bounded together with its range is an eighth of its square.
-    """
-    epsilon = sum(np.inf if gaussian and loss else loss for loss, gaussian in losses)
-    return epsilon, sum(loss**2 / (2 if gaussian else 8) for loss, gaussian in losses)
+def composed(losses: list[tuple[float, Law]]) -> tuple[float, float]:
+    """Sum of the losses of draws as an epsilon, infinite for Gaussian noise, and as zCDP."""
+    epsilon = sum(np.inf if law == "gaussian" and loss else loss for loss, law in losses)
+    rho = {"gaussian": lambda mu: mu**2 / 2, "range": lambda e: e**2 / 8, "pure": pure_rho}
+    return epsilon, sum(rho[law](loss) for loss, law in losses)
 
 
 def recorded(compute: Callable[[], Any]) -> Transcript:
@@ -97,18 +94,27 @@ def recorded(compute: Callable[[], Any]) -> Transcript:
                     "noise is drawn for a statistic that is not known. Pass both to "
                     "the method cross of the NoiseSource."
                 )
-                crossing = transcript.crossings[-1]
-                if honest.__name__.startswith("discrete") and not callable(crossing.metric):
-                    assert args[0] * crossing.rate >= 1 - _ROUNDING, (
-                        f"noise of scale {args[0]:g} is drawn, but the declared rate is "
-                        f"{crossing.rate:g}."
-                    )
+                if honest.__name__.startswith("discrete"):
+                    _check_noise(transcript.crossings[-1], honest.__name__, *args, **kwargs)
                 return honest(self, *args, **kwargs)
 
             stack.enter_context(mock.patch.object(NoiseSource, name, watched))
         stack.enter_context(watched_border(transcript))
         compute()
     return transcript
+
+
+def _check_noise(crossing: Crossing, drawn: str, scale: float, size: Any) -> None:
+    """Refuse noise of another law, or of a smaller scale, than what the crossing declares."""
+    if callable(crossing.metric):
+        return
+    assert (drawn == "discrete_gaussian") == (crossing.law == "gaussian"), (
+        f"{drawn} noise is drawn, but the declared law is {crossing.law!r}."
+    )
+    needed = 1 / (crossing.rate * max(crossing.weights, default=1.0))
+    assert scale >= needed * (1 - _ROUNDING), (
+        f"noise of scale {scale:g} is drawn, but the declared rate needs {needed:g}."
+    )
 
 
 def replayed(
@@ -137,13 +143,7 @@ def within_promise(losses: tuple[float, float], guarantee: PrivacyGuarantee) -> 
 
 
 def _frozen(crossing: Crossing) -> Crossing:
-    return Crossing(
-        _copied(crossing.statistic),
-        crossing.metric,
-        crossing.sensitivity,
-        crossing.rate,
-        crossing.gaussian,
-    )
+    return replace(crossing, statistic=_copied(crossing.statistic))
 
 
 def _copied(value: Any) -> Any:
