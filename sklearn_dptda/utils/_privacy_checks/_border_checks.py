@@ -4,9 +4,11 @@ Draws are replayed: a release is made from one data set, and computed again from
 the same results of all draws. What enters the later draws is then comparable, too.
 """
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from threading import get_ident
 from typing import Any
 from unittest import mock
 
@@ -22,6 +24,10 @@ from sklearn_dptda.utils._privacy_checks._data_checks import CheckData
 _ROUNDING = 1e-9
 # Methods that draw.
 _DRAWS = ("below", "words", "discrete_laplace", "discrete_gaussian", "shuffle", "generator")
+
+
+class _Consumed(list[Any]):
+    """What an iterator has yielded."""
 
 
 @dataclass
@@ -41,7 +47,7 @@ class Transcript:
             self.crossings.append(_frozen(crossing))
             self.inside = True
             result = draw(crossing.statistic)
-            self.results.append(list(result) if isinstance(result, Iterator) else _copied(result))
+            self.results.append(_Consumed(result) if isinstance(result, Iterator) else result)
             self.inside = False
         else:
             place = len(self.moves)
@@ -54,7 +60,7 @@ class Transcript:
             self.moves.append(first.moved(crossing.statistic))
         result = self.results[len(self.moves) - 1 if self.replayed else -1]
         # The caller of a draw may consume or change its result.
-        return iter(result) if isinstance(result, list) else _copied(result)
+        return iter(result) if isinstance(result, _Consumed) else copy.deepcopy(result)
 
     def replay(self, compute: Callable[[], Any]) -> list[float]:
         """Compute again, with the same results of all draws; return how far statistics moved."""
@@ -84,15 +90,18 @@ def composed(losses: list[tuple[float, Law]]) -> tuple[float, float]:
 
 def recorded(compute: Callable[[], Any]) -> Transcript:
     """Draws of a computation, each of which must be made at the border."""
-    transcript = Transcript()
+    transcript, here = Transcript(), get_ident()
     with ExitStack() as stack:
         for name in _DRAWS:
             honest = getattr(NoiseSource, name)
 
             def watched(self: Any, *args: Any, honest: Any = honest, **kwargs: Any) -> Any:
+                # Other threads make their releases as ever.
+                if get_ident() != here:
+                    return honest(self, *args, **kwargs)
                 assert transcript.inside, (
-                    "noise is drawn for a statistic that is not known. Pass both to "
-                    "the method cross of the NoiseSource."
+                    "noise is drawn for a statistic that is not known. Pass the statistic and the "
+                    "draw to NoiseSource.cross."
                 )
                 if honest.__name__.startswith("discrete"):
                     _check_noise(transcript.crossings[-1], honest.__name__, *args, **kwargs)
