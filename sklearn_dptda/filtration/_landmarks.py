@@ -48,6 +48,8 @@ def find_landmarks(
         given, guarantee = _of_fitted(given, unit)
     if not isinstance(given, LandmarkComplex):
         given = LandmarkComplex(check_cloud(given, "landmarks"))
+        if not np.ptp(given.landmarks, axis=0).any():
+            raise ValueError("landmarks are all at one place. Pass at least two different places.")
     if given.landmarks.shape[1] != n_features:
         raise ValueError(
             f"landmarks has {given.landmarks.shape[1]} columns, but the point clouds have "

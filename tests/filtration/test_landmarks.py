@@ -244,7 +244,7 @@ def test_a_model_that_was_paid_for_before_gives_landmarks(model):
         ({"landmarks": LANDMARKS[:1]}, "landmarks has 1 point"),
         ({"landmarks": LANDMARKS[:, :4]}, "landmarks has 4 columns, but the point clouds have 5"),
         ({"landmarks": np.full((3, 5), np.nan)}, "landmarks contains NaN"),
-        ({"landmarks": np.ones((3, 5))}, "max_distance is negligible"),
+        ({"landmarks": np.ones((3, 5))}, "landmarks are all at one place"),
         ({"landmarks": LANDMARKS, "max_distance": 1e-12}, "max_distance is negligible"),
         ({"landmarks": LANDMARKS, "bounds": (0, 1)}, "so bounds must keep the default.*to Priv"),
         ({"landmarks": LANDMARKS, "method": "lattice"}, "so method must keep the default"),
