@@ -4,7 +4,7 @@ import nox
 
 nox.options.sessions = ["oldest", "latest", "types"]
 
-# The lower bounds of pyproject.toml, with which tests/test_public_life.py compares this list. The
+# The lower bounds of pyproject.toml, with which .ci/style/project.py compares this list. The
 # last entries are indirect dependencies that cause warnings if they are newer than the packages
 # that use them.
 OLDEST = [
