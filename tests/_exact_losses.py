@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sklearn_dptda.privacy import NoiseSource
-from tests._reach import recorded
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 
 
 def scales_of_laplace(monkeypatch):

@@ -26,23 +26,23 @@ from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.filtration import KernelDistanceFiltration, LandmarkComplex
 from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism
 from sklearn_dptda.persistence import _cubical, _private_cap
+from sklearn_dptda.persistence._private_cap import gates_of_caps
 from sklearn_dptda.population import private_two_sample_test
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._border import Crossing, watched_border
 from sklearn_dptda.privacy._release import release
 from sklearn_dptda.rows import _assignments, _estimator
 from sklearn_dptda.theory import optimal_mechanism
-from sklearn_dptda.utils.discovery import all_estimators
-from sklearn_dptda.utils.estimator_checks import make_instance
-from tests._reach import (
-    StrOptions,
+from sklearn_dptda.utils._privacy_checks import make_check_data
+from sklearn_dptda.utils._privacy_checks._border_checks import (
     composed,
-    gates_of_caps,
-    make_check_data,
     recorded,
     replayed,
     within_promise,
 )
+from sklearn_dptda.utils._sklearn import StrOptions
+from sklearn_dptda.utils.discovery import all_estimators
+from sklearn_dptda.utils.estimator_checks import make_instance
 
 ROUNDING = 1 + 1e-9
 PRIVATE = dict(all_estimators(private=True))

@@ -28,9 +28,10 @@ from sklearn_dptda.privacy import (
     zcdp_rho,
 )
 from sklearn_dptda.rows import _estimator, _rows, _tables
+from sklearn_dptda.rows._moments import FitBudget, LaplaceBudget
+from sklearn_dptda.rows._rows import MASS
 from sklearn_dptda.rows._tables import first_rows
 from sklearn_dptda.utils._people import check_ids
-from tests._reach import MASS, FitBudget, LaplaceBudget
 
 BOX = (-6, 6)
 PURE = [

@@ -13,6 +13,8 @@ from sklearn.utils import get_tags
 import sklearn_dptda
 from sklearn_dptda import CubicalPersistence, PrivatePersistence
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy._estimator import is_private
+from sklearn_dptda.utils._privacy_checks import CHECKS
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import (
     check_privacy,
@@ -20,7 +22,6 @@ from sklearn_dptda.utils.estimator_checks import (
     parametrize_with_privacy_checks,
     privacy_checks,
 )
-from tests._reach import CHECKS, is_private
 from tests.privacy._broken import BROKEN
 from tests.privacy._private_mean import PrivateMean
 from tests.privacy._prototypes import FlipEdges, PrivateHistogram

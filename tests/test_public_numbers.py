@@ -14,9 +14,10 @@ from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure
 from sklearn_dptda.population import private_two_sample_test
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy._release import as_arrays, learnt
+from sklearn_dptda.utils._privacy_checks._check_tools import released
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
-from tests._reach import as_arrays, learnt, released
 
 X = np.random.default_rng(0).normal(size=(100, 2))
 # Pairs of decades with both signs, and neighbouring numbers of all sizes.

@@ -25,8 +25,8 @@ from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.rows._rows import Tally
 from sklearn_dptda.utils.discovery import all_estimators
-from tests._reach import Tally
 
 dask = pytest.importorskip("dask")
 array = pytest.importorskip("dask.array")

@@ -25,9 +25,9 @@ from sklearn_dptda.graph import EdgeFlip, make_sbm
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import privacy_utility_curve, release_replicates
 from sklearn_dptda.privacy import ReleaseKey
+from sklearn_dptda.utils._tasks import run
 from sklearn_dptda.utils.dask_backend import register_surviving_dask
 from tests._fragile import Doomed, Fragile, Killer, Weighed
-from tests._reach import run
 
 pytestmark = pytest.mark.slow
 # Workers import the modules that the tests send.

@@ -28,9 +28,8 @@ from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning, gaussian_mu
 from sklearn_dptda.rows import _rows
-from sklearn_dptda.rows._rows import weighted
+from sklearn_dptda.rows._rows import MASS, Rows, weighted
 from tests._exact_losses import losses
-from tests._reach import MASS, Rows
 
 BOX = (-1.0, 1.0)
 ESTIMATORS = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.__main__ import main
-from tests._reach import read_points
+from sklearn_dptda._cli._read_points import read_points
 
 POINTS = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
 

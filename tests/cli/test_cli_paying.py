@@ -28,6 +28,7 @@ from sklearn_dptda import _cli
 from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._diagram_commands import _summary
+from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._main import COMMANDS, REPEATABLE, build_parser, load_command
 from sklearn_dptda._cli._output import finite_or_nulls, slow
 from sklearn_dptda._cli._paid_run import _check_neighbours
@@ -36,7 +37,7 @@ from sklearn_dptda._cli._run_folder import place_of
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
-from tests._reach import from_bytes, read_graph
+from sklearn_dptda.privacy._stored_release import from_bytes
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.uniform(-1, 1, size=(400, 2))

@@ -14,7 +14,8 @@ from scipy.sparse import csr_array, save_npz
 
 import sklearn_dptda
 from sklearn_dptda.__main__ import main
-from tests._reach import read_graph, read_points
+from sklearn_dptda._cli._graph_command import read_graph
+from sklearn_dptda._cli._read_points import read_points
 
 RNG = np.random.default_rng(0)
 

@@ -7,7 +7,9 @@ import pytest
 
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPTree
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon, gaussian_mu
-from tests._reach import GaussianBudget, LaplaceBudget, MomentWeights, Rows, hard_assignment
+from sklearn_dptda.rows._assignments import hard_assignment
+from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights
+from sklearn_dptda.rows._rows import Rows
 from tests.cluster._printed import PrintedStep, SoundStep, gain_of_printed, gain_of_sound
 
 CONFIDENCE = 1 - 1e-6

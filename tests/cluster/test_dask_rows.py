@@ -27,8 +27,8 @@ from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure, UltrametricMechanism
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.utils.discovery import all_estimators
-from tests._reach import is_private
 
 dask = pytest.importorskip("dask")
 array = pytest.importorskip("dask.array")

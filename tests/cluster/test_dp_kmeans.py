@@ -26,8 +26,9 @@ from sklearn_dptda.privacy import (
     pure_rho,
     zcdp_rho,
 )
+from sklearn_dptda.rows._moments import FitBudget, GaussianBudget
+from sklearn_dptda.rows._rows import Rows
 from tests._exact_losses import draws_of
-from tests._reach import FitBudget, GaussianBudget, Rows
 
 KINDS = [DPLloyd, DPTree, DPCube]
 BOX = (-15, 15)

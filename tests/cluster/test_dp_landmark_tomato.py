@@ -19,8 +19,8 @@ from sklearn_dptda.cluster import (
 from sklearn_dptda.cluster._landmark_peaks import LandmarkGraph, heavy_clusters, pair_counts
 from sklearn_dptda.privacy import gaussian_mu
 from sklearn_dptda.rows import _intervals
+from sklearn_dptda.rows._moments import GaussianBudget
 from tests._exact_losses import losses
-from tests._reach import GaussianBudget
 
 BOX = (-3, 3)
 SMALL = {"n_landmarks": 8, "bounds": BOX}

@@ -19,7 +19,7 @@ from sklearn_dptda.privacy import (
     gaussian_mu,
     zcdp_epsilon,
 )
-from tests._reach import FitBudget
+from sklearn_dptda.rows._moments import FitBudget
 
 
 def spy_on_releases(monkeypatch):

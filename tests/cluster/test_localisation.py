@@ -12,7 +12,8 @@ from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPTree
 from sklearn_dptda.privacy import FixedPoint, NoiseSource
 from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.rows._localisation import localise, of_columns, of_distances
-from tests._reach import GaussianBudget, LaplaceBudget, Rows
+from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget
+from sklearn_dptda.rows._rows import Rows
 
 BUDGETS = {
     "l1": LaplaceBudget(5.0, "add-remove", NoiseSource(0)),

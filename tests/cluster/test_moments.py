@@ -7,27 +7,21 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.cluster import _box_tree, _mixture_density
-from sklearn_dptda.cluster._mixture_density import DensityByRows
+from sklearn_dptda.cluster._mixture_density import DensityByRows, MixtureDensity
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
 from sklearn_dptda.rows import _moments
 from sklearn_dptda.rows._assignments import (
     ExactProducts,
+    clip_norm,
+    hard_assignment,
     in_norm,
+    nearest_to,
     one_cell,
     row_products,
     soft_assignment,
 )
-from sklearn_dptda.rows._moments import SecondMoments
-from tests._reach import (
-    GaussianBudget,
-    LaplaceBudget,
-    MixtureDensity,
-    MomentWeights,
-    Rows,
-    clip_norm,
-    hard_assignment,
-    nearest_to,
-)
+from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights, SecondMoments
+from sklearn_dptda.rows._rows import Rows
 
 WEIGHTS = [
     MomentWeights(0.3, 0.7),

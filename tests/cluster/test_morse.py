@@ -17,9 +17,8 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPMoG, MorseMerging, morse_linkage
-from sklearn_dptda.cluster._barriers import BarrierGraph, _Ridgelines
-from sklearn_dptda.cluster._mixture_density import find_modes
-from tests._reach import MixtureDensity, mixture_parameters, ridgeline_barriers
+from sklearn_dptda.cluster._barriers import BarrierGraph, _Ridgelines, ridgeline_barriers
+from sklearn_dptda.cluster._mixture_density import MixtureDensity, find_modes, mixture_parameters
 
 
 def mixture(k, d, seed, spread=3.0):

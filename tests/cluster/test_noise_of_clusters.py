@@ -10,15 +10,9 @@ from scipy.stats import binom, chi2
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree
 from sklearn_dptda.cluster._noisy_steps import NoisyClusters, NoisyStep
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.rows._assignments import residuals_about
-from tests._reach import (
-    GaussianBudget,
-    LaplaceBudget,
-    MomentWeights,
-    Rows,
-    hard_assignment,
-    nearest_to,
-)
+from sklearn_dptda.rows._assignments import hard_assignment, nearest_to, residuals_about
+from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights
+from sklearn_dptda.rows._rows import Rows
 
 # Of each test; and draws of a last step.
 FALSE_ALARM, DRAWS = 1e-6, 1000

@@ -23,7 +23,8 @@ from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, audit_epsilon
 from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.rows import _intervals
 from sklearn_dptda.rows._intervals import _of_distances, _of_sizes, box_within, private_box
-from tests._reach import FitBudget, GaussianBudget, LaplaceBudget, Rows
+from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
+from sklearn_dptda.rows._rows import Rows
 
 BUDGETS = {
     "l1": LaplaceBudget(5.0, "add-remove", NoiseSource(0)),

@@ -13,10 +13,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from sklearn_dptda.cluster import DPMoGMorse, MorseMerging, morse_linkage
-from sklearn_dptda.cluster._mixture_density import climb
+from sklearn_dptda.cluster._mixture_density import MixtureDensity, climb
 from sklearn_dptda.cluster._quadratic_strings import CentreGraph, _highest_on_parabola, transitions
 from sklearn_dptda.plotting import DendrogramDisplay, MixtureDensityDisplay
-from tests._reach import MixtureDensity
 
 
 def quadratic(*parameters):

@@ -16,8 +16,8 @@ from sklearn_dptda.cluster._noisy_steps import (
     steps_and_floor,
 )
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.rows._moments import Moments
-from tests._reach import GaussianBudget, Rows
+from sklearn_dptda.rows._moments import GaussianBudget, Moments
+from sklearn_dptda.rows._rows import Rows
 
 FAR_APART = np.array([[x, y] for x in range(5) for y in range(3)]) * 4.0
 

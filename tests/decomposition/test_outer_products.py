@@ -7,8 +7,14 @@ import pytest
 
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.rows import _moments, _rows
-from sklearn_dptda.rows._moments import entry_noise
-from tests._reach import GaussianBudget, LaplaceBudget, Rows, clip_norm, release_outer_products
+from sklearn_dptda.rows._assignments import clip_norm
+from sklearn_dptda.rows._moments import (
+    GaussianBudget,
+    LaplaceBudget,
+    entry_noise,
+    release_outer_products,
+)
+from sklearn_dptda.rows._rows import Rows
 
 KINDS = {"l2": GaussianBudget, "l1": LaplaceBudget}
 

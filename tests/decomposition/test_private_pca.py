@@ -25,7 +25,8 @@ from sklearn_dptda.privacy import (
     audit_epsilon,
     gaussian_mu,
 )
-from tests._reach import GaussianBudget, LaplaceBudget, Rows, release_outer_products
+from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, release_outer_products
+from sklearn_dptda.rows._rows import Rows
 from tests.cluster.test_dp_mog import spy_on_releases
 
 DATA = os.environ.get("SKLEARN_DPTDA_DATA")

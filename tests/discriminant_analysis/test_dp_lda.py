@@ -27,8 +27,9 @@ from sklearn_dptda.privacy import (
     PrivacyLeakWarning,
     audit_epsilon,
 )
+from sklearn_dptda.rows._moments import LaplaceBudget
+from sklearn_dptda.rows._rows import Rows
 from tests._exact_losses import losses
-from tests._reach import LaplaceBudget, Rows
 
 BOX = (-1.0, 1.0)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, PrivacyLeakWarning
-from tests._reach import check_bounds
+from sklearn_dptda.utils._bounds import check_bounds
 
 GOOD = [np.random.default_rng(0).uniform(size=(10, 2))]
 

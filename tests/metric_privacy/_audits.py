@@ -4,8 +4,8 @@ import itertools
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
+from sklearn_dptda.metric_privacy._finite_laws import integer_weights
 from sklearn_dptda.privacy import audit_epsilon
-from tests._reach import integer_weights
 
 
 def assert_audited(release, first, second):

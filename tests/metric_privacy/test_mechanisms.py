@@ -17,7 +17,7 @@ from sklearn_dptda.metric_privacy import (
     MetricExponentialMechanism,
     UltrametricMechanism,
 )
-from sklearn_dptda.metric_privacy._finite_laws import draw, least_weight
+from sklearn_dptda.metric_privacy._finite_laws import draw, floored, least_weight
 from sklearn_dptda.metric_privacy._finite_metrics import cross_distances
 from sklearn_dptda.persistence import bottleneck_distance, wasserstein_distance
 from sklearn_dptda.plotting import AccuracyBoundsDisplay
@@ -34,7 +34,7 @@ from sklearn_dptda.theory import (
     optimal_mechanism,
     privacy_parameter,
 )
-from tests._reach import floored, solve
+from sklearn_dptda.theory._optimal_mechanism import solve
 
 from ._spaces import HALVES, KNOWN, line, many_spaces, random_graph, sphere, square, words
 

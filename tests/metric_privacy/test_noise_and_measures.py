@@ -22,6 +22,8 @@ from sklearn_dptda.metric_privacy import (
     _smooth_measure,
 )
 from sklearn_dptda.metric_privacy._smooth_measure import (
+    hat_means,
+    integrals,
     measure_of_integrals,
     nearest_measure,
     resolution_for,
@@ -32,10 +34,9 @@ from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
 )
-from sklearn_dptda.privacy._lattice_noise import cube_radii
+from sklearn_dptda.privacy._lattice_noise import cube_radii, lattice_noise
 from sklearn_dptda.rows import _intervals
 from sklearn_dptda.utils.estimator_checks import check_privacy
-from tests._reach import hat_means, integrals, lattice_noise
 from tests.metric_privacy._audits import assert_audited
 
 ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}

@@ -7,6 +7,8 @@ import pytest
 from scipy.stats import chi2
 
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism, UltrametricMechanism
+from sklearn_dptda.metric_privacy._finite_laws import floored
+from sklearn_dptda.metric_privacy._finite_metrics import subdominant
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.theory import (
     diametric_scale,
@@ -15,7 +17,6 @@ from sklearn_dptda.theory import (
     packing_number,
     privacy_parameter,
 )
-from tests._reach import floored, subdominant
 
 from ._audits import exact_parameter
 from ._spaces import HALVES, KNOWN, line, random_graph, random_points, words

@@ -33,9 +33,10 @@ from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechan
 from sklearn_dptda.model_selection import check_budget, planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
+from sklearn_dptda.utils._privacy_checks import make_check_data
+from sklearn_dptda.utils._privacy_checks._check_tools import released
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
-from tests._reach import make_check_data, released
 
 RNG = np.random.default_rng(0)
 CLOUDS = RNG.uniform(-1, 1, size=(12, 60, 2))

@@ -12,11 +12,12 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import LatticeHistogram
 from sklearn_dptda.model_selection import PrivateMassSearch, _mass_search
 from sklearn_dptda.model_selection._mass_search import _SCORE_SENSITIVITY
+from sklearn_dptda.persistence._lifetimes import make_lattice
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import NoiseSource, private_choice
+from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy.neighbours import cloud_neighbours
 from sklearn_dptda.theory import dtm_worst_case, dtm_worst_case_loop
-from tests._reach import make_lattice, spawn_seeds
 from tests.privacy._permute_and_flip import permute_and_flip_law
 
 FALSE_ALARM = 1e-6

@@ -22,8 +22,9 @@ from sklearn_dptda.model_selection import (
 )
 from sklearn_dptda.plotting import PrivacyUtilityDisplay
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyBudgetExceeded
+from sklearn_dptda.privacy._noise import spawn_seeds
+from sklearn_dptda.privacy._release import seeded_clone
 from tests._fragile import Doomed, FailsOnce, Fragile, Interrupted
-from tests._reach import seeded_clone, spawn_seeds
 
 # Processes of loky import everything again after each death.
 PROCESSES = [pytest.param("loky", marks=pytest.mark.slow), "multiprocessing"]

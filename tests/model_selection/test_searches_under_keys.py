@@ -30,8 +30,8 @@ from sklearn_dptda.privacy import (
     PrivacyLedgerError,
     ReleaseKey,
 )
+from sklearn_dptda.privacy._digest import digest_of
 from tests._fragile import Fragile
-from tests._reach import digest_of
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 ON_A_LATTICE = DTMFiltration(m=0.5, bounds=(0, 1), resolution=9)

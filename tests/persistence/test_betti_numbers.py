@@ -10,12 +10,13 @@ import pytest
 from scipy.stats import binom, chi2
 
 from sklearn_dptda import DTMFiltration, PrivacyAccountant, PrivateBettiNumbers
+from sklearn_dptda.persistence._found_threshold import threshold_scores
+from sklearn_dptda.persistence._lifetimes import longest_lifetimes
 from sklearn_dptda.persistence._private_betti_numbers import (
     choose_jointly,
     missed_score,
     threshold_statement,
 )
-from tests._reach import longest_lifetimes, threshold_scores
 from tests.persistence._long_features import attacked, filtration, loops, wells
 from tests.persistence.test_profile import four_clouds
 from tests.privacy._permute_and_flip import permute_and_flip_law

@@ -24,9 +24,9 @@ from sklearn_dptda.privacy import (
     ReleaseKey,
     pure_rho,
 )
+from sklearn_dptda.privacy._release_key import under
 from sklearn_dptda.privacy.neighbours import cloud_neighbours
 from sklearn_dptda.utils.estimator_checks import check_privacy
-from tests._reach import under
 
 # A twentieth of epsilon, as the documentation of clipped_share states.
 CLIPPED_SHARE = 0.05

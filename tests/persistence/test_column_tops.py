@@ -9,7 +9,7 @@ from sklearn_dptda.persistence._exact_sampler import (
     weight_below,
     weight_below_few,
 )
-from tests._reach import make_base_measure
+from sklearn_dptda.persistence._mechanisms import make_base_measure
 
 from ._oracles import random_diagram
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 from sklearn_dptda.persistence import PrivatePersistence, bottleneck_distance
-from tests._reach import mechanism_of
+from sklearn_dptda.persistence._mechanisms import mechanism_of
 
 
 def mechanism(rate, max_points, name="exact", **options):

@@ -26,8 +26,9 @@ from sklearn_dptda.persistence._error_bounds import (
     error_level,
     noise_level,
 )
+from sklearn_dptda.persistence._exact_sampler import decay_table
+from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_of
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
-from tests._reach import decay_table, make_base_measure, mechanism_of
 
 SIZE = 6
 POINTS = [(b, d) for b in range(SIZE) for d in range(b + 1, SIZE + 1)]

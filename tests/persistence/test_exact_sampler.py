@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from sklearn_dptda.persistence._exact_sampler import (
+    BirthBall,
+    DiagramBall,
+    ExactSampler,
+    decay_table,
+)
+from sklearn_dptda.persistence._mechanisms import make_base_measure
 from sklearn_dptda.privacy import NoiseSource
-from tests._reach import BirthBall, DiagramBall, ExactSampler, decay_table, make_base_measure
 
 from ._oracles import law, level, random_diagram, states
 

@@ -16,9 +16,8 @@ from sklearn_dptda import (
     PrivateBettiNumbers,
     PrivatePersistence,
 )
-from sklearn_dptda.persistence._mechanisms import make_grid
+from sklearn_dptda.persistence._mechanisms import make_grid, mechanism_of
 from tests._exact_losses import draws_of
-from tests._reach import mechanism_of
 
 
 def test_infinite_epsilon_is_the_exact_sibling(filtration):

@@ -16,18 +16,16 @@ from sklearn_dptda import (
 )
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.persistence import bottleneck_distance, bottleneck_error_bound, noise_floor
-from sklearn_dptda.persistence._private_cap import CapsBall, ChoiceOfCap, Member
-from sklearn_dptda.privacy import NoiseSource
-from tests._exact_losses import draws_of
-from tests._reach import (
+from sklearn_dptda.persistence._exact_sampler import (
     BirthBall,
     DiagramBall,
     ExactSampler,
     decay_table,
-    gates_of_caps,
-    make_base_measure,
-    mechanism_of,
 )
+from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_of
+from sklearn_dptda.persistence._private_cap import CapsBall, ChoiceOfCap, Member, gates_of_caps
+from sklearn_dptda.privacy import NoiseSource
+from tests._exact_losses import draws_of
 
 from ._oracles import level, random_diagram, states
 

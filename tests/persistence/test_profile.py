@@ -21,11 +21,12 @@ from sklearn_dptda import (
 )
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.persistence import _private_cap, _private_grid_persistence
+from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
 from sklearn_dptda.persistence._persistence_profile import half_width, in_order, noisy_profile
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
-from tests._reach import lattice_noise, longest_lifetimes, make_lattice
+from sklearn_dptda.privacy._lattice_noise import lattice_noise
 from tests.persistence._long_features import attacked, filtration, loops, wells
 
 FALSE_ALARM = 1e-6

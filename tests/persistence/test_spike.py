@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.persistence import PrivatePersistence
-from sklearn_dptda.persistence._mechanisms import spike_of_range
-from tests._reach import mechanism_of
+from sklearn_dptda.persistence._mechanisms import mechanism_of, spike_of_range
 
 
 def test_rule():

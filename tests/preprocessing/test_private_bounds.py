@@ -23,10 +23,12 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds, _private_bounds
 from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy._choice import choose_member
 from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.rows import _intervals
+from sklearn_dptda.rows._intervals import CellCounts
+from sklearn_dptda.rows._rows import Rows
 from tests._exact_losses import draws_of
-from tests._reach import CellCounts, Rows, choose_member
 
 
 class Law:

@@ -1,6 +1,6 @@
 """Payments for many releases in one transaction."""
 
-from tests._reach import Payment
+from sklearn_dptda.privacy._ledger import Payment
 
 
 def pay_ahead(accountant, releases):

@@ -15,7 +15,9 @@ from sklearn_dptda.privacy import (
     PrivateEstimatorMixin,
     Sensitivity,
 )
-from tests._reach import Interval, _fit_context, bounds_from_data, check_bounds, spawn_seeds
+from sklearn_dptda.privacy._noise import spawn_seeds
+from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
+from sklearn_dptda.utils._sklearn import Interval, _fit_context
 from tests.privacy._calibrated import laplace_scale
 
 

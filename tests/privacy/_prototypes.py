@@ -13,7 +13,9 @@ from sklearn_dptda.privacy import (
     PrivacyGuarantee,
     PrivateEstimatorMixin,
 )
-from tests._reach import Interval, _fit_context, check_bounds, spawn_seeds
+from sklearn_dptda.privacy._noise import spawn_seeds
+from sklearn_dptda.utils._bounds import check_bounds
+from sklearn_dptda.utils._sklearn import Interval, _fit_context
 from tests.privacy._randomized_response import randomized_response
 
 CONSTRAINTS = {

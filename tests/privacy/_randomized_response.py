@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests._reach import flip_numerator
+from sklearn_dptda.privacy._noise import flip_numerator
 
 
 def randomized_response(noise, values, n_categories, epsilon):

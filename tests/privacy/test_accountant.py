@@ -32,7 +32,7 @@ from sklearn_dptda.privacy import (
     zcdp_rho,
 )
 from sklearn_dptda.privacy._default_accountant import default_accountant
-from tests._reach import Charge, Sums, ZCDPComposition
+from sklearn_dptda.privacy._guarantee import Charge, Sums, ZCDPComposition
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))

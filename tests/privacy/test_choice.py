@@ -9,9 +9,8 @@ import pytest
 from scipy.stats import chi2
 
 from sklearn_dptda.privacy import NoiseSource, ReleaseKey, _choice, private_choice
-from sklearn_dptda.privacy._choice import _ROUNDING, _weights
+from sklearn_dptda.privacy._choice import _ROUNDING, _weights, choose_member
 from sklearn_dptda.privacy._noise import SecureDraws
-from tests._reach import choose_member
 from tests.privacy._permute_and_flip import permute_and_flip_law
 
 COSTS, RATE, N = [0, 3, 5, 50], 0.3, 20_000

@@ -32,10 +32,10 @@ from sklearn_dptda.privacy import (
     _digest,
     private_choice,
 )
+from sklearn_dptda.privacy._digest import digest_of
 from sklearn_dptda.privacy._noise import KeyedDraws
 from sklearn_dptda.privacy._parameters import public_parameters
-from sklearn_dptda.privacy._release_key import next_turn
-from tests._reach import digest_of, under
+from sklearn_dptda.privacy._release_key import next_turn, under
 
 # A test fails if its p-value is below this. The keys are drawn anew in each run.
 ALARM = 1e-7
@@ -442,7 +442,7 @@ import numpy as np, pandas as pd
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn_dptda.cluster import DPLloyd
-from tests._reach import digest_of
+from sklearn_dptda.privacy._digest import digest_of
 
 def chosen(X):
     return X if str(X.shape) not in {"a", "b", "c"} else helper(X)

@@ -22,9 +22,15 @@ from sklearn_dptda.privacy import (
     _whole_file,
 )
 from sklearn_dptda.privacy._guarantee import Budget
-from sklearn_dptda.privacy._ledger import _CREATE_SPEND, CREATE_BUDGET, CREATE_STATE, Ledger, State
+from sklearn_dptda.privacy._ledger import (
+    _CREATE_SPEND,
+    CREATE_BUDGET,
+    CREATE_STATE,
+    Ledger,
+    State,
+    last_mark,
+)
 from sklearn_dptda.privacy._ledger_stores import shown_location
-from tests._reach import last_mark
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))

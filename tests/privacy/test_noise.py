@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
-from tests._reach import flip_numerator, spawn_seeds
+from sklearn_dptda.privacy._noise import flip_numerator, spawn_seeds
 from tests.privacy._randomized_response import randomized_response
 
 SEEDS = [None, 3]

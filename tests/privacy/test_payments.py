@@ -22,7 +22,7 @@ from sklearn_dptda.privacy import (
     ReleaseKey,
     _ledger_stores,
 )
-from tests._reach import Charge, Sums
+from sklearn_dptda.privacy._guarantee import Charge, Sums
 from tests.privacy._pay_ahead import pay_ahead
 
 KEY = "0123456789abcdef" * 2

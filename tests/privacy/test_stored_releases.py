@@ -42,17 +42,13 @@ from sklearn_dptda.privacy import (
     PrivacyLedgerError,
     ReleaseKey,
 )
+from sklearn_dptda.privacy._estimator import is_private
+from sklearn_dptda.privacy._release import as_arrays, learnt
+from sklearn_dptda.privacy._stored_release import from_bytes, to_bytes
+from sklearn_dptda.utils._privacy_checks import make_check_data
+from sklearn_dptda.utils._privacy_checks._check_tools import released
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
-from tests._reach import (
-    as_arrays,
-    from_bytes,
-    is_private,
-    learnt,
-    make_check_data,
-    released,
-    to_bytes,
-)
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 NOISE = pytest.mark.filterwarnings("ignore:At epsilon")

@@ -5,7 +5,8 @@ import pytest
 
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.metric_privacy._exponential import prefix_costs
-from sklearn_dptda.metric_privacy._finite_laws import worst_cost
+from sklearn_dptda.metric_privacy._finite_laws import floored, worst_cost
+from sklearn_dptda.metric_privacy._finite_metrics import Traversal, subdominant
 from sklearn_dptda.theory import (
     accuracy_bounds,
     entropic_scale,
@@ -13,7 +14,7 @@ from sklearn_dptda.theory import (
     privacy_parameter,
 )
 from sklearn_dptda.theory._accuracy_bounds import bound_of_net, by_packings, by_pairs, meeting_radii
-from tests._reach import Traversal, floored, solve, subdominant
+from sklearn_dptda.theory._optimal_mechanism import solve
 from tests.metric_privacy._audits import exact_parameter
 from tests.metric_privacy._spaces import (
     KNOWN,

@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from sklearn_dptda.metric_privacy._finite_laws import floored
+from sklearn_dptda.metric_privacy._finite_metrics import Traversal
 from sklearn_dptda.theory import accuracy_bounds, diametric_scale, entropic_scale, packing_number
-from tests._reach import Traversal, floored, solve
+from sklearn_dptda.theory._optimal_mechanism import solve
 from tests.metric_privacy._audits import exact_parameter
 from tests.metric_privacy._spaces import KNOWN, line, many_spaces, random_graph, random_points, star
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from sklearn_dptda.metric_privacy._finite_metrics import Traversal
 from sklearn_dptda.theory import (
     doubling_scale,
     entropic_scale,
@@ -12,7 +13,6 @@ from sklearn_dptda.theory import (
     outer_scale,
     packing_number,
 )
-from tests._reach import Traversal
 from tests.metric_privacy._spaces import KNOWN, line, many_spaces
 
 ALPHAS = (0.3, 1.0, 2.0, 4.0, 16.0, 64.0)

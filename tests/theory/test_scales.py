@@ -6,6 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from sklearn_dptda.metric_privacy._finite_metrics import subdominant
+from sklearn_dptda.metric_privacy._smooth_measure import hat_means, integrals
 from sklearn_dptda.theory import (
     ScaleBounds,
     accuracy_bounds,
@@ -19,7 +21,6 @@ from sklearn_dptda.theory import (
     outer_scale,
     packing_number,
 )
-from tests._reach import hat_means, integrals, subdominant
 from tests.metric_privacy._spaces import (
     HALVES,
     KNOWN,

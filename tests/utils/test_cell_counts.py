@@ -6,7 +6,8 @@ from operator import add
 import numpy as np
 import pytest
 
-from tests._reach import CellCounts, Rows, Tally
+from sklearn_dptda.rows._intervals import CellCounts
+from sklearn_dptda.rows._rows import Rows, Tally
 
 
 @pytest.mark.parametrize("d", [1, 3])

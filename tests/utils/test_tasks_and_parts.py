@@ -18,10 +18,9 @@ from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.rows._rows import CHANGED, checksum
-from sklearn_dptda.utils._tasks import Failed, outcomes, tasks_may_repeat
+from sklearn_dptda.rows._rows import CHANGED, Tally, checksum
+from sklearn_dptda.utils._tasks import Failed, outcomes, run, tasks_may_repeat
 from tests._fragile import KILL, Killer
-from tests._reach import Tally, run
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 
