@@ -38,7 +38,10 @@ def check_distances(D: ArrayLike, name: str = "D", *, all_triangles: bool = Fals
     ``all_triangles`` all of them are checked, in time that grows with the cube of the number of
     points. A privacy guarantee that depends on them needs this.
     """
-    D = np.asarray(D, dtype=float)
+    try:
+        D = np.asarray(D, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a square matrix of distances, of numbers.") from None
     if D.ndim != 2 or D.shape[0] != D.shape[1]:
         raise ValueError(f"{name} must be a square matrix of distances; got the shape {D.shape}.")
     if len(D) == 0:
@@ -98,17 +101,19 @@ def metric_closure(D: FloatArray, candidates: FloatArray) -> FloatArray:
     return out
 
 
-def check_pair(D1: ArrayLike, D2: ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
+def check_pair(
+    D1: ArrayLike, D2: ArrayLike | None = None, names: tuple[str, str] = ("D1", "D2")
+) -> tuple[FloatArray, FloatArray]:
     """Distances of privacy and of accuracy on the same points.
 
-    If they are equal, both are one object.
+    If they are equal, both are one object. Errors use the names of the parameters.
     """
-    D1 = check_distances(D1, "D1")
+    D1 = check_distances(D1, names[0])
     if D2 is None:
         return D1, D1
-    D2 = check_distances(D2, "D2")
+    D2 = check_distances(D2, names[1])
     if D1.shape != D2.shape:
-        raise ValueError(f"D1 has {len(D1)} points, but D2 has {len(D2)}.")
+        raise ValueError(f"{names[0]} has {len(D1)} points, but {names[1]} has {len(D2)}.")
     return D1, D1 if np.array_equal(D1, D2) else D2
 
 

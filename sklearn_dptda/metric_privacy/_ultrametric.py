@@ -226,7 +226,7 @@ class UltrametricMechanism(ChoiceMechanism):
             If the distances do not fit the law: neither of the two distances, or not
             the required one, is an ultrametric.
         """
-        D1, D2 = check_pair(self.candidates, self.accuracy)
+        D1, D2 = check_pair(self.candidates, self.accuracy, ("candidates", "accuracy"))
         check_n_candidates(len(D1))
         tree = subdominant(D1)
         on_a_tree = is_ultrametric(D1, tree)
