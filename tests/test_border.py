@@ -37,6 +37,7 @@ from sklearn_dptda.utils._privacy_checks import make_check_data
 from sklearn_dptda.utils._privacy_checks._border_checks import (
     composed,
     recorded,
+    recorded_release,
     replayed,
     within_promise,
 )
@@ -162,27 +163,29 @@ def test_every_parameter_is_tried(name):
 
 # Neighbours.
 
-EXTREMES = [1e308, -1e308, 5e-324, -0.0, 1.0, 0.0, 0.5]
-
 
 def tables(adjacency):
-    """Pairs of tables of two columns: rows at corners, at limits of floats, copies, and few."""
+    """Tables of two columns, each with neighbours: rows at corners, at limits of floats, copies.
+
+    A row is added to a table, or replaced in it.
+    """
     rng = np.random.default_rng(0)
     spread, equal = rng.uniform(size=(40, 2)), np.full((12, 2), 0.5)
     corners = np.repeat([[0.0, 0.0], [1.0, 1.0]], 10, axis=0)
     for others, n_rows in ((spread, 4), (equal, 2), (corners, 2), (spread[:2], 1)):
-        for row, other in [
-            ([1.0, 1.0], [0.0, 0.0]),
-            ([1e308, -1e308], others[0]),
-            ([1.0, 0.0], [0.0, 1.0]),
-            ([5e-324, -0.0], [0.75, 0.25]),
-        ][:n_rows]:
-            first = np.vstack([[row], others])
-            yield first, others if adjacency == "add-remove" else np.vstack([[other], others])
+        rows = [[1.0, 1.0], [1e308, -1e308], [1.0, 0.0], [5e-324, -0.0]][:n_rows]
+        seconds = [np.vstack([[row], others]) for row in rows]
+        if adjacency == "add-remove":
+            yield others, seconds
+        elif n_rows > 2:
+            yield np.vstack([[[0.0, 0.0]], others]), seconds
+            yield np.vstack([[[0.0, 1.0]], others]), seconds[2:]
+        else:
+            yield np.vstack([[[0.0, 0.0]], others]), seconds
 
 
 def people(adjacency):
-    """Pairs of frames with ids: a person with one row, with many, with all but one, and with all.
+    """Frames with ids, each with a neighbour: a person has one row, or many, or nearly all.
 
     With add-remove neighbours, a person leaves.
     """
@@ -196,7 +199,7 @@ def people(adjacency):
             rows, labels = others, ids[n_own:]
         # There must be two people, at least.
         if min(len(np.unique(ids)), len(np.unique(labels))) > 1:
-            yield _frame(np.vstack([own, others]), ids), _frame(rows, labels)
+            yield _frame(np.vstack([own, others]), ids), [_frame(rows, labels)]
 
 
 def _frame(X, ids):
@@ -204,27 +207,35 @@ def _frame(X, ids):
 
 
 def inputs_of(estimator):
-    """Pairs of neighbours in the form that an estimator takes, with words and labels if needed."""
+    """Inputs with neighbours in the form that an estimator takes, with words and labels if needed.
+
+    Each is an input and the list of its neighbours.
+    """
     parameters, tags = estimator.get_params(deep=False), get_tags(estimator).privacy
     if tags.input != "rows":
         data = make_check_data(tags, parameters.get("upper"), parameters.get("sensitivity"))
         if tags.input == "clouds":
-            yield from (([x], [y]) for x, y in tables("replace-one"))
+            yield from (([x], [[y] for y in ys]) for x, ys in tables("replace-one"))
         for pair in data.neighbours:
             second = (
                 np.triu(pair.second) + np.tril(pair.first)
                 if parameters.get("directed")
                 else pair.second
             )
-            yield pair.first, second
+            yield pair.first, [second]
         return
     of_people = parameters["groups"] is not None
-    for pair in (people if of_people else tables)(tags.adjacency):
+    for first, seconds in (people if of_people else tables)(tags.adjacency):
         if parameters.get("categories"):
-            pair = [_with_words(X) for X in pair]
+            first, *seconds = map(_with_words, [first, *seconds])
         if tags.labels:
-            pair = [(X, _labels_of(X)) for X in pair]
-        yield tuple(pair)
+            labelled = [(X, _labels_of(X)) for X in seconds]
+            if tags.adjacency == "replace-one":
+                # Only the label of the record changes.
+                labelled.append((first, _labels_of(first)))
+                labelled[-1][1][: 1 if not of_people else np.sum(first["who"] == 0)] ^= 1
+            first, seconds = (first, _labels_of(first)), labelled
+        yield first, seconds
 
 
 def _with_words(X):
@@ -239,13 +250,15 @@ def _labels_of(X):
     return (X[:, 0] > 0.5).astype(int)
 
 
-def furthest(estimator, pairs, compute=release):
+def furthest(estimator, inputs, compute=release):
     """How far statistics move, in units of what is declared; all draws cost what is promised."""
     most = 0.0
-    for first, second in pairs:
-        transcript, guarantee = replayed(estimator, first, second, compute)
-        most = float(np.max([most, *transcript.moves]))
-        assert within_promise(transcript.declared(), guarantee), guarantee
+    for first, seconds in inputs:
+        transcript, guarantee = recorded_release(estimator, first, compute)
+        for second in seconds:
+            moves = transcript.replay(partial(compute, clone(estimator), second))
+            most = float(np.max([most, *moves]))
+            assert within_promise(transcript.declared(), guarantee), guarantee
         tags = get_tags(estimator).privacy
         if tags is not None and tags.input == "rows":
             assert least_share(transcript.crossings, guarantee) >= _estimator.LEAST_SHARE
@@ -344,7 +357,7 @@ RELEASES = {
 
 
 def clouds(columns):
-    """Pairs of clouds whose point is replaced: at corners, in the middle, copies, and far away."""
+    """Clouds, and where else their first point may be: at corners, on others, and far away."""
     rng = np.random.default_rng(2)
     if columns == 3:
         places, middle = np.vstack([np.eye(3), 1 - np.eye(3)]), np.full(3, 0.5)
@@ -353,18 +366,17 @@ def clouds(columns):
     # Just outside of the landmarks, a simplex of the largest dimension has the value of the cap.
     for spread in (1.02, 1.0, 0.7):
         X = np.repeat(middle + spread * (places - middle), 5, axis=0)
-        yield X, np.vstack([[middle], X[1:]])
+        yield X, [middle]
     X = np.clip(
         places[rng.integers(len(places), size=20)] + rng.normal(size=(20, columns)) / 9, 0, 1
     )
-    for point in (places[0], places[-1], X[-1], places[:2].mean(axis=0), np.full(columns, 1e308)):
-        yield X, np.vstack([[point], X[1:]])
+    points = (places[0], places[-1], X[-1], places[:2].mean(axis=0), np.full(columns, 1e308))
+    yield X, points
     # All values are at the cap, until a point comes to a corner: smaller caps hide less.
-    X = np.tile(middle, (20, 1))
-    yield X, np.vstack([[places[0]], X[1:]])
+    yield np.tile(middle, (20, 1)), [places[0]]
     # As many points as neighbours count in one corner, and one of them goes to the others.
     X = np.repeat([np.zeros(columns), np.ones(columns)], [4, 16], axis=0)
-    yield X, np.vstack([[X[-1]], X[1:]])
+    yield X, [X[-1]]
 
 
 def hidden(cloud, ids):
@@ -373,30 +385,35 @@ def hidden(cloud, ids):
 
 
 def functions_of(name):
-    """Neighbouring functions, of points, of people with several points, and of histograms."""
+    """Functions with neighbours, of points, of people with several points, and of histograms."""
     filtration = clone(FILTRATIONS[name])
-    columns = 3 if "voids" in name else 2
-    for first, second in clouds(columns):
-        yield [filtration.fit_transform([X]) for X in (first, second)]
     of_people = clone(filtration).set_params(groups=True)
-    for i, (first, second) in enumerate(clouds(columns)):
+    for i, (first, points) in enumerate(clouds(3 if "voids" in name else 2)):
+        seconds = [np.vstack([[point], first[1:]]) for point in points]
+        functions = [filtration.fit_transform([X]) for X in (first, *seconds)]
+        yield functions[0], functions[1:]
         # The replaced person has one point or five, and the others have four.
         ids = np.r_[0, 1 + np.arange(len(first) - 1) // 4] if i % 2 else np.arange(len(first)) // 5
-        moved = np.vstack([np.repeat(second[:1], np.sum(ids == 0), axis=0), first[ids > 0]])
-        yield [of_people.fit_transform([hidden(X, ids)]) for X in (first, moved)]
+        own = np.sum(ids == 0)
+        moved = [np.vstack([np.tile(point, (own, 1)), first[ids > 0]]) for point in points]
+        functions = [of_people.fit_transform([hidden(X, ids)]) for X in (first, *moved)]
+        yield functions[0], functions[1:]
     if name in ("lattice", "landmarks"):
         fitted = filtration.fit([first])
-        yield [fitted.transform([fitted.make_histogram(X)]) for X in (first, second)]
+        counted = [fitted.transform([fitted.make_histogram(X)]) for X in (first, *seconds)]
+        yield counted[0], counted[1:]
 
 
 @pytest.mark.parametrize("name", FILTRATIONS)
 def test_no_point_and_no_person_moves_what_functions_release_farther_than_declared(name):
     reached, dimensions = {}, (0,) if "edges" in name else (0, 1)
-    pairs = list(functions_of(name))
+    inputs = list(functions_of(name))
     for kind, estimator in RELEASES.items():
         estimator = clone(estimator).set_params(random_state=0, homology_dimensions=dimensions)
-        if not kind.endswith("clipped points") or all(hasattr(f[0], "n_clipped") for f, _ in pairs):
-            reached[kind] = furthest(estimator, pairs)
+        if not kind.endswith("clipped points") or all(
+            hasattr(f[0], "n_clipped") for f, _ in inputs
+        ):
+            reached[kind] = furthest(estimator, inputs)
     print(name, {kind: round(most, 4) for kind, most in reached.items()})
     assert max(reached.values()) <= ROUNDING, reached
     # A lifetime moves by two sensitivities only if its birth and its death part.
@@ -416,7 +433,7 @@ def test_points_under_metric_privacy_lose_what_their_distance_costs(norm):
         far = np.linalg.norm((first - second)[0], {"l1": 1, "l2": 2, "linf": np.inf}[norm])
         assert transcript.losses()[0] <= guarantee.at_distance(far) * ROUNDING
     corners = np.zeros((3, 2)), np.vstack([np.ones((1, 2)), np.zeros((2, 2))])
-    assert 0.9 < furthest(estimator, [corners]) <= ROUNDING
+    assert 0.9 < furthest(estimator, [(corners[0], corners[1:])]) <= ROUNDING
 
 
 @pytest.mark.parametrize("options", [{}, {"rate": "weighted"}, {"net": 0.3}])

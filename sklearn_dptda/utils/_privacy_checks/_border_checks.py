@@ -126,15 +126,22 @@ def _check_noise(crossing: Crossing, drawn: str, scale: float, size: Any) -> Non
     )
 
 
+def recorded_release(
+    estimator: Any, data: Any, compute: Callable[[Any, Any], Any] = release
+) -> tuple[Transcript, PrivacyGuarantee]:
+    """Draws of a release from an input, and the guarantee."""
+    estimator = clone(estimator)
+    if estimator.get_params()["random_state"] is None:
+        estimator.set_params(random_state=0)
+    transcript = recorded(lambda: compute(estimator, data))
+    return transcript, estimator.privacy_guarantee_
+
+
 def replayed(
     estimator: Any, first: Any, second: Any, compute: Callable[[Any, Any], Any] = release
 ) -> tuple[Transcript, PrivacyGuarantee]:
     """Draws of a release from one input, replayed for another, and the guarantee."""
-    estimator = clone(estimator)
-    if estimator.get_params()["random_state"] is None:
-        estimator.set_params(random_state=0)
-    transcript = recorded(lambda: compute(estimator, first))
-    guarantee = estimator.privacy_guarantee_
+    transcript, guarantee = recorded_release(estimator, first, compute)
     transcript.replay(lambda: compute(clone(estimator), second))
     return transcript, guarantee
 
