@@ -29,21 +29,21 @@ OLDEST = [
     "pytest-xdist==3.5.*",
     "pyparsing<3.2",
 ]
-FAST = ["-m", "pytest", "--doctest-modules", "-n", "2", "-q", "-m", "not slow"]
+TESTS = ["-m", "pytest", "--doctest-modules", "-q", "-m", "unit or conformance"]
 
 
 @nox.session(python="3.11")
 def oldest(session):
-    """Run the fast tests with the oldest supported dependencies."""
+    """Run unit and conformance tests with the oldest supported dependencies."""
     session.install(".[test]", *OLDEST)
-    session.run("python", *FAST, *session.posargs)
+    session.run("python", *TESTS, *session.posargs)
 
 
 @nox.session(python=["3.11", "3.12", "3.13", "3.14"])
 def latest(session):
-    """Run the fast tests with the latest dependencies."""
+    """Run unit and conformance tests with the latest dependencies."""
     session.install("--upgrade", ".[test,dask]")
-    session.run("python", *FAST, *session.posargs)
+    session.run("python", *TESTS, *session.posargs)
 
 
 @nox.session(python="3.11")

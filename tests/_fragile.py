@@ -1,17 +1,76 @@
-"""A pipeline step whose worker dies once, after it has seen a release."""
+"""Pipeline steps whose workers die or are interrupted at enumerated moments."""
 
 import contextlib
+import itertools
 import os
 import pickle
-import random
 import signal
-import threading
 import time
 
+import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
+
+from sklearn_dptda.model_selection._replicates import _Shelf
 
 # Windows has no signal that cannot be caught, and other signals end a process at once.
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+def wait_until(condition, what, seconds=120.0):
+    """Wait for a condition that another process or thread brings about, and fail if it does not.
+
+    The time is long, because a busy machine must not exceed it.
+    """
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not true after {seconds:.0f} s: {what}"
+        time.sleep(0.005)
+
+
+def take_number(folder):
+    """Return how many calls came before this one, in all processes that share a folder."""
+    for number in itertools.count():
+        with contextlib.suppress(FileExistsError):
+            open(os.path.join(folder, f"call-{number}"), "x").close()
+            return number
+
+
+@contextlib.contextmanager
+def dask_on_this_machine(n_workers=2):
+    """Workers in processes of one thread, and a client of them."""
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    with (
+        # A local cluster gives up a worker that is away 15 seconds after its death, even if it had
+        # returned and has died again.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
+        # Any free port, because clusters of several test processes run at the same time.
+        distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@contextlib.contextmanager
+def ray_on_this_machine(**options):
+    """Two processors of Ray."""
+    ray = pytest.importorskip("ray")
+    for attempts_left in reversed(range(4)):
+        try:
+            # Without an address, it joins a cluster that happens to run on this machine.
+            ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, **options)
+        except Exception:
+            # A busy machine may need more than the thirty seconds that Ray waits for itself.
+            ray.shutdown()
+            if not attempts_left:
+                raise
+        else:
+            break
+    try:
+        yield
+    finally:
+        ray.shutdown()
 
 
 class Killer:
@@ -50,31 +109,53 @@ class Fragile(TransformerMixin, BaseEstimator):
 
 
 class Doomed(TransformerMixin, BaseEstimator):
-    """Takes its time, while its process waits for a random moment to die, so many times in all."""
+    """Kills its worker in enumerated calls: all copies in all workers number their calls together.
 
-    _clock = None
+    It dies in ``transform`` or, with ``leaving``, while the finished result is packed to be sent.
+    What it had been given in call 3 is then in the file ``died-3``.
+    """
 
-    def __init__(self, folder, spared, deaths):
+    def __init__(self, folder, spared, calls, leaving=False):
         self.folder = folder
         self.spared = spared
-        self.deaths = deaths
+        self.calls = calls
+        self.leaving = leaving
 
     def fit(self, X, y=None):
         return self
 
     def transform(self, X):
-        here = os.getpid(), self.folder
-        if here[0] != self.spared and here != Doomed._clock:
-            Doomed._clock = here
-            threading.Thread(target=self._die, daemon=True).start()
-        time.sleep(0.005)
-        return X
+        if os.getpid() == self.spared:
+            return X
+        number = take_number(self.folder)
+        if number not in self.calls:
+            return X
+        die = _Death(os.path.join(self.folder, f"died-{number}"), X)
+        return _Leaving(X, die) if self.leaving else die()
 
-    def _die(self):
-        # The pipelines of the tests run for at least half a second. One death must be in it.
-        time.sleep(random.uniform(0.0, 0.2))
-        for number in range(self.deaths):
-            Killer(os.path.join(self.folder, str(number)))()
+
+class _Death:
+    """Writes down what its process had in its hands, and kills the process."""
+
+    def __init__(self, path, seen):
+        self.path = path
+        self.seen = seen
+
+    def __call__(self):
+        with open(self.path, "xb") as file:
+            pickle.dump(self.seen, file)
+        os.kill(os.getpid(), KILL)
+
+
+class _Leaving(list):
+    """A list that kills the process that packs it."""
+
+    def __init__(self, items, die):
+        super().__init__(items)
+        self.die = die
+
+    def __reduce__(self):
+        self.die()
 
 
 class FailsOnce(TransformerMixin, BaseEstimator):
@@ -95,27 +176,60 @@ class FailsOnce(TransformerMixin, BaseEstimator):
 
 
 class Interrupted(TransformerMixin, BaseEstimator):
-    """Sends Ctrl-C to a process when its copies have run so many times."""
+    """Sends Ctrl-C to a process in one call of its copies, which number their calls together.
 
-    def __init__(self, folder, after, target):
+    The call waits until the process has put aside ``n_kept`` results. It and all later calls then
+    wait until the process has received the signal. :func:`reported` lets the process tell them.
+    """
+
+    def __init__(self, folder, call, n_kept, target):
         self.folder = folder
-        self.after = after
+        self.call = call
+        self.n_kept = n_kept
         self.target = target
 
     def fit(self, X, y=None):
         return self
 
     def transform(self, X):
-        number = len(os.listdir(self.folder))
-        # On a busy machine, the signal may arrive late, but before half of the later copies end.
-        time.sleep(0.02 if number < self.after else 1.0)
-        open(os.path.join(self.folder, f"{number}-{os.getpid()}"), "x").close()
-        if number >= self.after:
-            # Two copies may have the same count. The first copy that arrives here sends the signal.
-            with contextlib.suppress(FileExistsError):
-                open(os.path.join(self.folder, "sent"), "x").close()
-                os.kill(self.target, signal.SIGINT)
+        number = take_number(self.folder)
+        if number == self.call:
+            self._wait_for(f"kept-{self.n_kept}")
+            os.kill(self.target, signal.SIGINT)
+        if number >= self.call:
+            self._wait_for("received")
         return X
+
+    def _wait_for(self, name):
+        paths = [os.path.join(self.folder, each) for each in (name, "late")]
+        try:
+            wait_until(lambda: any(map(os.path.exists, paths)), f"{name} exists")
+        except AssertionError:
+            # Otherwise, each of the other calls would wait as long.
+            open(paths[-1], "x").close()
+            raise
+
+
+@contextlib.contextmanager
+def reported(folder, monkeypatch):
+    """Create ``kept-3`` when this process has put aside three releases, ``received`` at Ctrl-C."""
+    keep, count = _Shelf.keep, itertools.count()
+
+    def kept(*arguments):
+        # A release that is handed over now is put aside when the next one comes.
+        open(os.path.join(folder, f"kept-{next(count)}"), "x").close()
+        keep(*arguments)
+
+    def received(*arguments):
+        open(os.path.join(folder, "received"), "x").close()
+        signal.default_int_handler(*arguments)
+
+    monkeypatch.setattr(_Shelf, "keep", kept)
+    before = signal.signal(signal.SIGINT, received)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Weighed(BaseEstimator):

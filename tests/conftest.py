@@ -17,28 +17,8 @@ matplotlib.use("Agg")
 # fifth of the time of small fits. Tests repeat such fits thousands of times.
 BaseEstimator._get_param_names = classmethod(cache(BaseEstimator._get_param_names.__func__))
 
-# The slowest parts of batteries over many estimators: checks with many releases each, and
-# estimators whose fits take longest. The examples of plans are slow, too, because each of them
-# looks for an epsilon.
-SLOW = (
-    "check_short_audits_find_nothing",
-    "check_what_noise_does_not_touch_is_public",
-    "check_noise_falls_with_epsilon",
-    "check_extreme_records_look_alike",
-    "check_neighbours_look_alike",
-    "check_items_get_independent_noise",
-    "[DPLandmarkToMATo-check",
-    "[PrivateMassSearch-check",
-    "[MorseMerging()-",
-    "check_n_jobs_changes_nothing",
-    "[KNormMechanism(bounds=(-100,100))-check_dtype_object",
-    "._release_plan.",
-    "._planner.plan_release",
-    ".ReleasePlanDisplay",
-    ".privacy_utility_curve",
-    "test_scikit_learn[DPMoGMorse(",
-    "test_scikit_learn[MorseMerging(",
-)
+# What tests are for. CONTRIBUTING.md says when each layer runs.
+LAYERS = ("unit", "conformance", "laws", "engines", "nightly")
 
 
 def pytest_configure(config):
@@ -50,10 +30,15 @@ def pytest_unconfigure(config):
     shutil.rmtree(config.state_home, ignore_errors=True)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    """Give each test the mark of exactly one layer, by which ``-m`` selects."""
     for item in items:
-        if any(name in item.nodeid for name in SLOW):
-            item.add_marker("slow")
+        layers = {mark.name for mark in item.iter_markers() if mark.name in LAYERS}
+        if len(layers) > 1:
+            raise pytest.UsageError(f"{item.nodeid} is in several layers: {sorted(layers)}")
+        if not layers:
+            item.add_marker("conformance" if isinstance(item, pytest.DoctestItem) else "unit")
 
 
 @pytest.fixture(scope="session")

@@ -190,7 +190,7 @@ def people(adjacency):
     With add-remove neighbours, a person leaves.
     """
     rng = np.random.default_rng(1)
-    for n_own, n_others in [(1, 20), (7, 20), (20, 4), (3, 3)]:
+    for n_own, n_others in [(1, 20), (7, 20), (300, 4), (3, 3)]:
         own, others = rng.choice([0.0, 1.0], (n_own, 2)), rng.uniform(size=(n_others, 2))
         ids = np.r_[np.zeros(n_own, int), 1 + np.arange(n_others) // 2]
         # The other person has another number of rows.

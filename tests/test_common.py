@@ -227,6 +227,7 @@ def test_no_estimator_is_forgotten():
     assert len(CHECKS) * len(ESTIMATORS) >= 110
 
 
+@pytest.mark.conformance
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
 @pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda k: k.__name__)
 def test_contract(kind, check):
@@ -234,7 +235,7 @@ def test_contract(kind, check):
     check(clone(estimator), X)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_pipeline_and_grid_search():
     # Each cloud is one sample and one group, so no cloud is in both train and test.
     pipeline = make_pipeline(

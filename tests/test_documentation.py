@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["walkers", "five_epsilons", "private_pca", "private_graph"])
 def test_without_published_data_an_example_has_pictures_of_made_up_ones(
     name, tmp_path, monkeypatch, capsys
@@ -39,7 +39,7 @@ def test_without_published_data_an_example_has_pictures_of_made_up_ones(
     plt.close("all")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_table_of_needed_data_is_that_of_its_plans():
     row = re.search(r"the loops, as a diagram \|.*", (DOC / "guide" / "data_needed.md").read_text())
     shown = [float(cell) for cell in re.findall(r"\| ([\d.]+) ", row[0] + " ")]
@@ -58,7 +58,7 @@ CODE = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @pytest.mark.parametrize("page", CODE, ids=lambda page: page.name)
 def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
     # Blocks run in order, as a reader would run them, with rows called X and X_new.

@@ -180,7 +180,7 @@ def test_more_clusters_than_components_are_said(cloud):
         DPMoGMorse(9, 4, bounds=BOX, random_state=0).fit(cloud)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_second_release_over_budget(cloud):
     private = PrivatePersistence(1.0, accountant=PrivacyAccountant(1.5))
     X = filtration(cloud)
@@ -197,7 +197,7 @@ def test_budget_without_delta(cloud):
         DPLloyd(2, 1.0, 1e-6, bounds=BOX, accountant=PrivacyAccountant(3.0)).fit(cloud)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_one_budget_for_two_adjacencies(cloud):
     budget = ledger()
     PrivatePersistence(accountant=budget).fit_transform(filtration(cloud))
@@ -285,7 +285,7 @@ def test_weights_of_edges_are_not_quoted():
         assert "1983" not in str(caught.value) and "Alice" not in str(caught.value)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_an_empty_table_is_refused_and_the_guarantee_says_so(cloud):
     accountant = PrivacyAccountant(np.inf)
     for private in (
@@ -366,7 +366,7 @@ def test_columns_of_text_are_named(library, cloud):
     assert "'f'" not in str(refused.value)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     ("name", "is_seen"),
     [
@@ -404,7 +404,7 @@ def test_forgotten_ids_are_said(name, is_seen, cloud, tmp_path, monkeypatch, cap
     assert ("identify people or rows" in capsys.readouterr().err) == is_seen
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_diagrams_of_a_private_estimator_need_an_input(cloud):
     functions = DTMFiltration(bounds=(-2, 2), resolution=9).fit_transform([cloud])
     private = PrivatePersistence().fit(functions)

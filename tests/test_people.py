@@ -108,7 +108,7 @@ def worst_person(most, seed):
     return worst, others_stay
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_a_person_is_at_most_so_many_rows_and_moves_nobody_else(most, monkeypatch):
     found = [worst_person(most, seed) for seed in range(50)]
@@ -135,7 +135,7 @@ def test_a_release_is_that_of_the_kept_rows_at_a_part_of_the_loss(estimator):
     assert private.privacy_guarantee_.epsilon == 3.0
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("estimator", [DPTree(2), DPToMATo(2), PURE[-1]], ids=named)
 def test_rows_of_a_person_in_several_chunks(estimator):
     table = visits()
@@ -186,7 +186,7 @@ def test_losses_of_so_many_rows_are_what_is_promised(estimator, total, most, mon
     assert accountant.total().epsilon == 2.0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
 def test_the_column_is_no_feature_and_the_guarantee_names_it(estimator):
     table = visits()
@@ -208,7 +208,7 @@ def test_the_column_is_no_feature_and_the_guarantee_names_it(estimator):
         assert list(private.sample(5).columns) == ["x", "y"]
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_frames_of_polars():
     polars = pytest.importorskip("polars")
     table = visits()
@@ -301,7 +301,7 @@ def test_people_have_no_part_in_metric_privacy_or_in_clouds():
         of_people(PURE[-1]).fit([np.zeros((9, 2)), np.ones((9, 2))])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("most", [3, None])
 @pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_audit_of_a_person_and_broken_twins(most, monkeypatch):

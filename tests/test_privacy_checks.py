@@ -37,6 +37,7 @@ FULFILLED_BY_ITSELF = {
 pytestmark = pytest.mark.usefixtures("few_public_draws")
 
 
+@pytest.mark.conformance
 @parametrize_with_privacy_checks()
 def test_our_private_estimators(check):
     check()
@@ -66,7 +67,7 @@ def test_every_broken_twin_is_caught(name, kind):
         checks[name]()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_short_audits_draw_from_every_data_set():
     # Draws are shared between pairs of neighbours, but only if the data and the seed are the same.
     drawn = set()
@@ -135,7 +136,7 @@ def test_errors_of_readers_are_not_passed_on(name, kind):
     assert len(accountant) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_parameters_are_named_by_their_type():
     ids = [f"P{i:04d}" for i in range(60)]
     for name, kind in all_estimators():

@@ -58,7 +58,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("estimator", ROWS, ids=lambda kind: type(kind).__name__)
 def test_bounds(estimator):
     # Some of each kind, because their fits take equally long.
@@ -66,14 +66,14 @@ def test_bounds(estimator):
         assert paid_and_lost(estimator.set_params(bounds=bounds), learn) is None, bounds
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("shape", ["cube", "box"])
 def test_starts(shape):
     for start in BOXES:
         assert paid_and_lost(PrivateBounds(1.0, shape=shape, start=start), learn) is None, start
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("kind", [DTMFiltration, KernelDistanceFiltration])
 def test_private_boxes_of_filtrations(kind):
     def transform(bounds):
@@ -83,14 +83,14 @@ def test_private_boxes_of_filtrations(kind):
         assert paid_and_lost(PrivateBounds(1.0, start=start), transform) is None, start
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_rates():
     for bounds, alpha in itertools.product([*BOXES[::7], *BOXES[-25:]], ALPHAS):
         mechanism = KNormMechanism(alpha, bounds=bounds)
         assert paid_and_lost(mechanism, lambda one: one.fit_transform(X)) is None, (bounds, alpha)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "bool"])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0])
 def test_private_bounds_of_whole_numbers(dtype, epsilon):

@@ -142,7 +142,7 @@ def test_nothing_is_forgotten():
     assert set.union(*map(methods, PRIVATE)) <= known
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("seed", [0, None], ids=["seeded", "unseeded"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("private", PRIVATE, ids=lambda private: type(private).__name__)
@@ -179,7 +179,7 @@ def test_methods_are_lazy_or_one_paid_fit_or_refused_before_it(private, kind, se
             assert len(budget) == paid
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("seed", [0, None], ids=["seeded", "unseeded"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_pipelines_pay_for_all_steps_or_for_none(kind, seed):
@@ -224,7 +224,7 @@ def test_cross_validation_counts_folds_where_they_are_or_pays_nothing(kind):
     assert len(budget) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("seed", [0, None], ids=["seeded", "unseeded"])
 def test_what_is_mapped_knows_released_values_alone(seed):
     budget = PrivacyAccountant(np.inf)
@@ -252,7 +252,7 @@ def test_caches_know_no_unseeded_estimator_again():
     assert len(keys) == 8
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_parts_without_rows_are_mapped():
     model = new(DPLloyd(2), None, None)
     few = KINDS["frame"](X)

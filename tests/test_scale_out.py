@@ -27,38 +27,34 @@ from sklearn_dptda.model_selection import privacy_utility_curve, release_replica
 from sklearn_dptda.privacy import ReleaseKey
 from sklearn_dptda.utils._tasks import run
 from sklearn_dptda.utils.dask_backend import register_surviving_dask
-from tests._fragile import Doomed, Fragile, Killer, Weighed
+from tests._fragile import (
+    Doomed,
+    Fragile,
+    Killer,
+    Weighed,
+    dask_on_this_machine,
+    ray_on_this_machine,
+)
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.engines
 # Workers import the modules that the tests send.
 _HERE = {"env_vars": {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}}
 
 
 @pytest.fixture(scope="module")
 def dask_cluster():
-    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
-    with (
-        # A local cluster gives up a worker that is away 15 seconds after its death, even if it had
-        # returned and has died again.
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
-        # Any free port, because clusters of several test processes run at the same time.
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with dask_on_this_machine() as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def ray_cluster():
-    ray = pytest.importorskip("ray")
+    pytest.importorskip("ray")
     from ray.util.joblib import register_ray
 
     register_ray()
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=_HERE)
-    yield
-    ray.shutdown()
+    with ray_on_this_machine(runtime_env=_HERE):
+        yield
 
 
 @pytest.fixture(params=["dask", "ray"])
@@ -191,29 +187,31 @@ def test_a_cluster_without_workers_is_refused_before_the_payment():
 
 
 def test_a_cluster_with_one_core_left_serves():
-    distributed = pytest.importorskip("distributed")
     accountant = PrivacyAccountant(16.0)
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster),
-        parallel_config(backend="dask"),
-    ):
+    with dask_on_this_machine(n_workers=1), parallel_config(backend="dask"):
         assert len(release_replicates(road(accountant=accountant), clouds(), 8)) == 8
     assert len(accountant) == 8
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_workers_that_die_at_random_moments_cost_nothing(backend, tmp_path):
-    for number in range(3):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        accountant = PrivacyAccountant(600.0)
-        dying = make_pipeline(*road(accountant=accountant), Doomed(str(folder), os.getpid(), 3))
-        with parallel_config(backend=backend):
-            assert len(release_replicates(dying, clouds(), 300)) == 300
-        assert len(accountant) == 300 and any(folder.iterdir())
+def test_workers_that_die_at_any_moment_cost_nothing(backend, tmp_path):
+    died = [tmp_path / "after" / "died-2", tmp_path / "leaving" / "died-5"]
+    for file in died:
+        file.parent.mkdir()
+    after, leaving = (str(file.parent) for file in died)
+    accountant, spared = PrivacyAccountant(24.0), os.getpid()
+    dying = make_pipeline(
+        *road(accountant=accountant),
+        Doomed(after, spared, (2,)),
+        Doomed(leaving, spared, (5,), leaving=True),
+    )
+    with parallel_config(backend=backend):
+        releases = release_replicates(dying, clouds(6), 12)
+    assert len(releases) == len(accountant) == 12 and accountant.remaining().epsilon == 0
+    # The successors release what the dead workers had drawn.
+    for file in died:
+        drawn = pickle.loads(file.read_bytes())
+        assert sum(same(drawn, release) for release in releases) == 1
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::UserWarning")

@@ -15,9 +15,14 @@ TESTS = Path(__file__).parent
 
 
 # The others are with the tests of their subpackages.
+@pytest.mark.conformance
 @pytest.mark.usefixtures("few_public_draws")
 @parametrize_with_checks(
-    [PrivateBounds(), PrivateBounds(1.0, shape="box"), PrivateLandmarks(n_landmarks=5)]
+    [
+        PrivateBounds(random_state=0),
+        PrivateBounds(1.0, shape="box", random_state=0),
+        PrivateLandmarks(n_landmarks=5, random_state=0),
+    ]
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -26,10 +26,8 @@ from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import pipeline_guarantee
 from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning, gaussian_mu
-from sklearn_dptda.rows import _rows
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.rows._rows import MASS, Rows, weighted
-from tests._exact_losses import losses
 
 BOX = (-1.0, 1.0)
 ESTIMATORS = [
@@ -81,7 +79,7 @@ def learnt(estimator):
 # Weights.
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", range(20))
 def test_a_person_weighs_no_more_than_anybody_whatever_her_rows(seed):
     rng = np.random.default_rng(seed)
@@ -96,75 +94,6 @@ def test_a_person_weighs_no_more_than_anybody_whatever_her_rows(seed):
     assert totals.max() == MASS and (totals > MASS - sizes).all()
     # The weights are equal for all rows of a person, and depend only on their number.
     assert (of_row == (MASS // sizes)[ids]).all()
-
-
-def hostile(rng):
-    """Rows of one person: at a corner, at both ends, anywhere, few or many."""
-    n = int(min(1 + 3 * rng.pareto(0.6), 3000))
-    corners = rng.choice([-1.0, 1.0], size=(n, 2))
-    kinds = [np.tile(corners[:1], (n, 1)), corners, rng.uniform(-1, 1, (n, 2)), np.zeros((n, 2))]
-    return kinds[rng.integers(4)]
-
-
-REPLAYED = [
-    DPLloyd(2, bounds=BOX),
-    DPLloyd(2, delta=0.0, bounds=BOX, covariance_share=0.3),
-    DPLloyd(2),
-    DPMoG(2, bounds=BOX, covariance_type="full"),
-    DPMoG(2, bounds=BOX, assignment="soft", covariance_type="tied"),
-    DPMoG(2, covariance_type="diag"),
-    DPTree(2, delta=0.0, bounds=BOX),
-    DPCube(2, bounds=BOX),
-    PrivateMeasure(bounds=BOX),
-]
-
-
-def neighbours(seed, adjacency):
-    rng = np.random.default_rng(seed)
-    others = visits(12, seed)
-    people = [
-        pd.DataFrame(X, columns=["x", "y"]).assign(patient_id="somebody")
-        for X in (hostile(rng), hostile(rng))
-    ]
-    tables = [pd.concat([others, person], ignore_index=True) for person in people]
-    return (tables[0], others) if adjacency == "add-remove" else tuple(tables)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("estimator", REPLAYED, ids=named)
-@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
-def test_exact_losses_are_at_most_what_is_promised(estimator, adjacency):
-    private = of_people(estimator, adjacency=adjacency)
-    worst = 0.0
-    for seed in range(6):
-        private.set_params(random_state=seed)
-        lost = losses(private, *neighbours(seed, adjacency))
-        if private.get_params().get("delta"):
-            worst = max(worst, math.sqrt(lost["gaussian"]) / gaussian_mu(1.0, private.delta))
-        else:
-            worst = max(worst, lost["pure"])
-    assert 0.05 < worst <= 1 + 1e-9
-
-
-def _all_alike(rows, ids, elsewhere):
-    """A broken twin: a row weighs as much as any other."""
-    yield _rows.Batch(rows, MASS)
-
-
-def _few_of_many(rows, ids, elsewhere):
-    """A broken twin: rows of people with more than twenty weigh too much."""
-    for batch, weight in weighted(rows, ids, elsewhere):
-        yield _rows.Batch(batch, max(weight, MASS // 20))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("broken", [_all_alike, _few_of_many])
-def test_broken_weights_are_seen(broken, monkeypatch):
-    monkeypatch.setattr(_rows, "weighted", broken)
-    private = of_people(DPLloyd(2, delta=0.0, bounds=BOX))
-    tables = [neighbours(seed, "add-remove") for seed in range(6)]
-    assert max(losses(private, *pair)["pure"] for pair in tables) > 2
 
 
 def test_a_replaced_person_moves_nested_cubes_both_ways():
@@ -199,7 +128,7 @@ def test_one_row_each_is_a_table_of_rows_and_copies_change_nothing(estimator):
     assert all(np.array_equal(once[name], again[name]) for name in once)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
 @pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_rows_of_a_person_in_several_parts(estimator):
@@ -253,7 +182,7 @@ def test_guarantees_name_people(adjacency):
     assert private._guarantee_ahead(3).unit == private.privacy_guarantee_.unit
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_the_unit_is_a_name_and_changes_no_number():
     table = visits()[["x", "y"]]
     rows, clouds = (
@@ -269,7 +198,7 @@ def test_the_unit_is_a_name_and_changes_no_number():
 # Pipelines, searches, routing.
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_transformers_hand_ids_on_in_frames(library):
     frames = pytest.importorskip(library)
@@ -307,7 +236,7 @@ def test_people_and_rows_in_one_pipeline_are_told(people_first):
             pipeline_guarantee(pipeline)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.filterwarnings("ignore:.*(lie outside the bounds|fits failed)")
 def test_folds_do_not_split_people(n_jobs):
@@ -327,7 +256,7 @@ def test_folds_do_not_split_people(n_jobs):
             grid(cv=KFold(3)).fit(X, groups=ids)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_merging_passes_people_on():
     table = visits()
     for merged in (

@@ -10,7 +10,7 @@ import tomllib
 
 from _project import ROOT, text_of
 
-WORKFLOWS = ("tests", "release")
+WORKFLOWS = ("tests", "nightly", "release")
 
 
 def metadata(root):

@@ -48,7 +48,7 @@ def run(tmp_path, *options):
     return main([*arguments, "--resolution", "15"])
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_diagram(tmp_path, capsys):
     assert run(tmp_path, "--bounds", "-1", "1", "--epsilon", "2", "--m", "0.2") == 0
     content = json.loads((tmp_path / "out" / "diagram.json").read_text())
@@ -59,7 +59,7 @@ def test_diagram(tmp_path, capsys):
     assert "differential privacy" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_bounds_per_coordinate(tmp_path):
     options = ("--bounds", "-1", "1", "-2", "2", "--dimensions", "1", "--seed", "1")
     assert run(tmp_path, *options) == 0
@@ -101,7 +101,7 @@ def test_help_teaches(capsys):
     assert "choosing the numbers" in text and "one row" in text
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_demo(tmp_path, capsys):
     assert main(["demo", "-o", str(tmp_path), "--releases", "2", "--seed", "0"]) == 0
     assert "two circles" in capsys.readouterr().out
@@ -133,7 +133,7 @@ def test_no_message_quotes_a_first_row(tmp_path, first, columns):
     assert not any(cell in str(caught.value) for cell in ("Alice", "positive", "bob"))
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_what_is_no_table_gets_one_line(tmp_path, capsys):
     broken = {
         "quote.csv": b'1,2\n"3,4\n' + b"5" * 200_000,

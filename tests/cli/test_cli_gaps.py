@@ -55,7 +55,7 @@ def test_a_name_that_holds_an_equals_sign(folder):
     assert points.tolist() == [[1.0, 2.0], [5.0, 4.0]]
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_the_release_of_complete_rows(folder, capsys):
     assert main(["diagram", "ring.csv", *BOX, "--drop-incomplete"]) == 0
     written = json.loads(Path("out/diagram.json").read_text())
@@ -89,7 +89,7 @@ def test_a_file_without_a_complete_row(folder, capsys):
     assert "the file holds numbers" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_a_ring_in_two_units_is_seen_after_scaling(folder, capsys):
     rng = np.random.default_rng(0)
     angles = rng.uniform(0, 2 * np.pi, 4000)

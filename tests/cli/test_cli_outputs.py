@@ -45,16 +45,15 @@ def contents(path):
     return {file.name: file.read_bytes() for file in path.iterdir()}
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_of_runs_at_once_into_one_folder_one_pays_and_writes(folder):
     # The processes are started before the runs, so that the runs begin together.
     code = (
-        "import os, sys, time\n"
+        "import sys\n"
         "from sklearn_dptda._cli import main\n"
         "for name in ('a', 'b', 'c', 'd', 'e'):\n"
         "    print('ready', flush=True)\n"
-        "    while not os.path.exists(f'go_{name}'):\n"
-        "        time.sleep(0.001)\n"
+        "    sys.stdin.readline()\n"
         "    status = main([*sys.argv[1:], '-o', name])\n"
         "    print(f'status {status}', flush=True)\n"
     )
@@ -62,6 +61,7 @@ def test_of_runs_at_once_into_one_folder_one_pays_and_writes(folder):
     runs = [
         subprocess.Popen(
             command,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -74,7 +74,9 @@ def test_of_runs_at_once_into_one_folder_one_pays_and_writes(folder):
         for number, name in enumerate("abcde", start=1):
             for run in runs:
                 assert run.stdout.readline() == "ready\n"
-            (folder / f"go_{name}").touch()
+            for run in runs:
+                run.stdin.write("\n")
+                run.stdin.flush()
             printed = [_until_status(run) for run in runs]
             assert sorted(lines[-1] for lines in printed) == ["status 0", *["status 2"] * 2]
             assert payments() == number
@@ -102,7 +104,7 @@ def _until_status(run):
     return lines
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_a_release_that_another_run_has_begun_is_refused_unpaid(folder, capsys):
     (folder / "out" / ".clusters.json.part").mkdir(parents=True)
     for force in ([], ["--force"]):
@@ -129,7 +131,7 @@ def test_a_release_that_came_while_rows_were_read_is_not_overwritten(folder, cap
     assert payments() == 0 and contents(folder / "out") == {"clusters.csv": b"paid for"}
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_if_one_file_cannot_be_moved_none_is(folder, capsys, monkeypatch):
     assert main([*SYNTHESIZE, *LEDGER, "-o", "out"]) == 0
     before, replace = contents(folder / "out"), os.replace
@@ -178,7 +180,7 @@ def run_with(code, command):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_a_full_disk_leaves_nothing_cut_off_and_what_was_there(folder, little_room):
     place, code = little_room
     out = place / "out"
@@ -202,7 +204,7 @@ def test_a_full_disk_leaves_nothing_cut_off_and_what_was_there(folder, little_ro
     assert contents(out) == before and list(place.glob("dptda-out-*")) == []
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_a_disk_that_is_full_already_costs_nothing(folder):
     pytest.importorskip("resource")
     limit = MEBIBYTE - 1

@@ -38,6 +38,7 @@ from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from sklearn_dptda.privacy._stored_release import from_bytes
+from tests._fragile import wait_until
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.uniform(-1, 1, size=(400, 2))
@@ -90,7 +91,7 @@ def call(name, *options):
     return main([name, path, *quickly(name, *options), "-o", "out"])
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @pytest.mark.parametrize("name", PAYING)
 def test_each_command_pays_once_and_writes_its_files(name, folder, capsys):
     assert call(name, "--ledger", "budget.db", "--budget", "1.5", "1e-5") == 0
@@ -121,7 +122,7 @@ def test_a_dry_run_opens_no_records_and_writes_nothing(name, folder, capsys):
     assert "no ledger" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @pytest.mark.parametrize("name", PAYING)
 def test_an_earlier_release_is_not_overwritten_unasked(name, folder, capsys):
     ledger = ("--ledger", "budget.db", "--budget", "9", "1e-3")
@@ -208,7 +209,7 @@ def test_mistakes_get_one_line_and_cost_nothing(name, options, message, folder, 
     assert len(PrivacyAccountant.open("known.db")) == 0 and not any(folder.glob("out/*"))
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_what_is_not_covered_by_one_adjacency_is_refused_before_it_is_paid(folder, capsys):
     ledger = ("--ledger", "budget.db", "--budget", "9", "1e-3")
     assert call("diagram", *ledger) == 0
@@ -243,7 +244,7 @@ def test_a_ledger_of_an_earlier_version_has_no_unit(folder, monkeypatch):
     assert call("bounds", "--ledger", "l.db", "--dry-run") == 0
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_what_is_left_after_a_run_agrees_with_the_run(folder, capsys):
     ledger = ("--ledger", "l.db", "--budget", "9", "1e-3")
     assert call("diagram", *ledger) == 0
@@ -266,7 +267,7 @@ def test_the_time_of_a_dry_run_does_not_grow_with_the_number_of_payments(folder,
     assert call("bounds", "--ledger", "l.db", "--dry-run") == 0
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_a_new_ledger_without_a_delta_says_so_once(folder, capsys):
     ledger = ("--ledger", "l.db", "--budget", "9")
     assert call("bounds", *ledger, "--dry-run") == 0
@@ -277,7 +278,7 @@ def test_a_new_ledger_without_a_delta_says_so_once(folder, capsys):
     assert "no delta" not in "".join(capsys.readouterr())
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_gudhi_reads_the_diagrams(folder):
     options = ("--seed", "1", "--epsilon", "50")
     assert call("diagram", *options) == 0
@@ -338,7 +339,7 @@ def test_lines_about_diagrams(diagram, flags, any_feature, dimension, expected):
     assert _summary(diagram, flags, any_feature, dimension=dimension) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_many_points_outside_the_bounds_are_warned_of(folder, capsys):
     options = ("--clipped-share", "--epsilon", "50", "--seed", "0")
     assert call("diagram", *options) == 0
@@ -358,7 +359,7 @@ def test_a_seed_is_for_study(folder, capsys):
     assert json.loads((folder / "out" / "bounds.json").read_text())["guarantee"]["seeded"]
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_bounds_that_are_printed_fit_the_diagram(folder, capsys):
     assert call("bounds", "--seed", "0") == 0
     line = next(s for s in capsys.readouterr().out.splitlines() if s.startswith("--bounds"))
@@ -410,7 +411,7 @@ def test_names_in_a_guessed_header_are_not_written(folder, capsys):
     assert header == "component,cluster,weight,mean_3,mean_c"
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_the_noise_of_many_columns_is_relative_to_the_bounds(folder, capsys):
     np.save("rows.npy", RNG.uniform(-1, 1, size=(400, 6)))
     assert call("cluster", "--epsilon", "20") == 0
@@ -701,7 +702,7 @@ def test_links_to_nowhere_are_neither_followed_nor_overwritten_unasked(folder, c
     assert not (folder / "r.html").is_symlink() and not any(folder.glob("**/target*"))
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_a_report_that_fails_is_noted(folder, capsys, monkeypatch):
     monkeypatch.setattr("sklearn_dptda._cli._paid_run.release_report", lambda *_, **__: 1 / 0)
     assert call("cluster", "--report", "r.html") == 0
@@ -710,41 +711,50 @@ def test_a_report_that_fails_is_noted(folder, capsys, monkeypatch):
     assert "no ledger" in printed.out
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.skipif(os.name == "nt", reason="needs signals of POSIX")
 def test_a_real_ctrl_c(folder):
     code = (
-        "import sys, time\n"
+        "import sys\n"
         "from sklearn_dptda._cli import _paid_run, main\n"
         "def wait(*_, **__):\n"
         "    print('reading', flush=True)\n"
-        "    time.sleep(60)\n"
+        "    sys.stdin.read()\n"
         "_paid_run.read_labelled_points = wait\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
     root = os.path.dirname(os.path.dirname(sklearn_dptda.__file__))
     process = subprocess.Popen(
         [sys.executable, "-c", code, "bounds", "rows.npy"],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": root},
     )
-    assert process.stdout.readline() == "reading\n"
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=300)
+    try:
+        assert process.stdout.readline() == "reading\n"
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=300)
+    finally:
+        process.kill()
     assert process.returncode == 130 and error == "interrupted: nothing was spent\n"
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_progress_of_what_is_slow(capsys, monkeypatch):
     monkeypatch.setattr("sklearn_dptda._cli._output._FIRST_LINE_SECONDS", 0.0)
     monkeypatch.setattr("sklearn_dptda._cli._output._NEXT_LINE_SECONDS", 60.0)
     printed = ""
+
+    def read():
+        nonlocal printed
+        printed += capsys.readouterr().err
+        return printed
+
     with slow("counting sheep"):
         # The block ends when the line is there, however slow the machine is.
-        while not printed.endswith("\n"):
-            printed += capsys.readouterr().err
+        wait_until(lambda: read().endswith("\n"), "the line is there")
     assert printed == "counting sheep ...\n"
     monkeypatch.setattr("sklearn_dptda._cli._output._FIRST_LINE_SECONDS", 60.0)
     with slow("counting sheep"):
@@ -752,7 +762,7 @@ def test_progress_of_what_is_slow(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_warnings_are_one_line(folder, capsys):
     options = ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.01", "--epsilon", "0.01"]
     # These are the settings of a user's Python. In the tests, warnings are errors.
@@ -769,7 +779,7 @@ def test_warnings_are_one_line(folder, capsys):
     assert len(warned) == 1 and warned[0].startswith("warning: At epsilon=0.01, the noise hides")
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_a_ledger_by_its_url(folder, capsys):
     ledger = ("--ledger", "sqlite:///l.db")
     assert call("bounds", *ledger) == 2
@@ -797,7 +807,7 @@ def test_ledgers_are_printed(folder, capsys):
     assert capsys.readouterr().err.startswith("error: ")
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_extracts_are_told_from_ledgers(folder, capsys):
     assert call("diagram", "--ledger", "l.db", "--budget", "2") == 0
     assert main(["ledger", "l.db", "--extract"]) == 0
@@ -904,7 +914,7 @@ def test_every_command_is_registered():
     assert set(commands) >= set(found) and [c.name for c in commands] == list(COMMANDS)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_what_is_left_is_drawn(folder, capsys):
     with PrivacyAccountant(2.0, 1e-5, "zcdp.db", "zcdp") as budget:
         for _ in range(20):
@@ -921,7 +931,7 @@ def test_what_is_left_is_drawn(folder, capsys):
     assert "no limit" in capsys.readouterr().err and not (folder / "no.png").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_the_page_of_the_command_line_runs(folder, capsys):
     page = Path(sklearn_dptda.__file__).parent.parent / "doc" / "guide" / "command_line.md"
     if not page.is_file():
@@ -987,7 +997,7 @@ def interrupted(*_, **__):
 LEDGER_OF_ONE = ("--ledger", "one.db", "--budget", "1", "1e-3")
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("moment", ["draw", "write"])
 @pytest.mark.parametrize("name", PAYING)
 def test_a_run_that_was_interrupted_goes_on_and_pays_once(
@@ -1115,7 +1125,7 @@ def test_no_message_about_a_ledger_contains_its_password(monkeypatch, capsys):
     assert "secret" not in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_an_interrupted_run_is_not_resumed_with_other_arguments(folder, capsys, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("sklearn_dptda._cli._paid_run.write_all", interrupted)
@@ -1165,7 +1175,7 @@ def test_a_run_that_has_not_paid_leaves_nothing_to_resume(folder, capsys, monkey
     assert not list(Path("out").iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_a_ledger_gives_its_releases_back(folder, capsys):
     assert call("cluster", "--ledger", "l.db", "--budget", "5", "1e-3") == 0
     capsys.readouterr()

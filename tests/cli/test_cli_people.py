@@ -47,7 +47,7 @@ def written(folder):
     return json.loads(path.read_text())
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_unit_is_one_person_in_files_ledgers_and_plans(name, folder, capsys):
     budget = ["--ledger", "l.db", "--budget", "9", "1e-3"]
@@ -75,7 +75,7 @@ def diagram():
     return private.fit_transform(dtm.fit_transform([people()]))[0]
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @pytest.mark.parametrize(
     ("name", "field", "expected"),
     [
@@ -114,7 +114,7 @@ def test_releases_are_those_of_the_estimators(name, field, expected, folder):
         np.testing.assert_allclose(np.reshape(one, np.shape(other)), other)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_rows_that_are_dropped_take_their_ids_along(folder):
     gaps = POINTS.copy()
     gaps[::7, 1] = np.nan
@@ -181,7 +181,7 @@ def test_missing_ids_are_refused_and_no_id_is_quoted(gap, more, folder, capsys):
     assert not any(who in error for who in set(IDS))
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_a_run_with_other_people_is_another_run(folder, capsys, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt

@@ -21,7 +21,7 @@ def next_command(text):
     return shlex.split(line)[3:]
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_the_printed_command_makes_the_release(tmp_path, capsys):
     rng = np.random.default_rng(0)
     angle, radius = rng.uniform(0, 2 * np.pi, 2000), rng.normal(1, 0.1, 2000)
@@ -43,7 +43,7 @@ def test_the_printed_command_makes_the_release(tmp_path, capsys):
     assert max(lengths) > plan.noise_floor
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_the_sentence_is_that_of_the_plan(tmp_path, capsys):
     assert main(["plan", *LOOP, "-o", str(tmp_path / "out")]) == 0
     plan = plan_release(2000, (-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.25)
@@ -55,7 +55,7 @@ def test_the_sentence_is_that_of_the_plan(tmp_path, capsys):
     assert (tmp_path / "out" / "plan.png").stat().st_size > 10_000
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_nothing_is_written_without_a_folder(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = ("--persistence", "0.5", "--feature", "0", "--coordinates", "3")
@@ -64,7 +64,7 @@ def test_nothing_is_written_without_a_folder(tmp_path, capsys, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
 def test_a_picture_takes_the_place_of_a_link(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -40,7 +40,7 @@ def validator():
     return jsonschema.Draft202012Validator(SCHEMA)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_a_command_writes_fits_the_schema(name, written):
     document = written(name)
@@ -59,13 +59,13 @@ def test_what_a_command_writes_fits_the_schema(name, written):
     assert not validator().is_valid(broken)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @pytest.mark.parametrize("kind", ["mixture", "kmeans", "tree", "cube"])
 def test_all_kinds_of_clusters_fit(kind, written):
     validator().validate(written("clusters", "--kind", kind))
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_infinities_are_null(written):
     document = written("diagram", "--force")
     document["error_bound"] = None

@@ -36,7 +36,7 @@ def audit_step(step, gain, d, n_at_zero):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("n_at_zero", [0, 10])
 def test_printed_covariance_step_is_refuted(d, n_at_zero):
@@ -45,7 +45,7 @@ def test_printed_covariance_step_is_refuted(d, n_at_zero):
     assert result.refutes(EPSILON), result
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("n_at_zero", [0, 10])
 def test_raw_moments_are_acquitted(d, n_at_zero):
@@ -71,7 +71,7 @@ def one_release(X, random_state, kind, factor=1.0):
     return np.r_[moments.counts, moments.sums[0], moments.second_moments[0][0]]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "delta"), [(GaussianBudget, 1e-2), (LaplaceBudget, 0.0)])
 def test_one_release_and_its_twin_with_less_noise(kind, delta):
     # The record lies along an axis, so three numbers contain all its L1 and L2 norm.
@@ -100,7 +100,7 @@ ESTIMATORS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_estimators_end_to_end(estimator, monkeypatch):
     # One corner is added or removed, among rows at the opposite corner, in 300 runs per side. No

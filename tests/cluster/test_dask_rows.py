@@ -100,7 +100,7 @@ def same(first, second):
     return np.array_equal(first, second)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("private", PRIVATE, ids=str)
 def test_parts_give_the_same_release_bit_for_bit(private, kind):
@@ -115,7 +115,7 @@ def test_parts_give_the_same_release_bit_for_bit(private, kind):
     assert len(accountant.spends()) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("private", PRIVATE, ids=str)
 def test_functions_are_small_and_know_no_noise(private):
     parts = Parts([X])
@@ -190,7 +190,7 @@ def test_parts_that_change_between_passes_are_noticed():
     assert not hasattr(private, "privacy_guarantee_")
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_categories_are_coded_where_the_parts_are():
     table = pandas.DataFrame({"age": np.arange(400) % 70, "smokes": ["no", "yes"] * 200})
     private = PrivateMeasure(
@@ -218,7 +218,7 @@ LAZY = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize(("estimator", "methods"), LAZY, ids=lambda value: str(value)[:12])
 def test_methods_of_rows_are_mapped(estimator, methods):
     table = pandas.DataFrame(X, columns=NAMES)
@@ -237,7 +237,7 @@ def test_methods_of_rows_are_mapped(estimator, methods):
         assert isinstance(labels, array.Array) and labels.shape == (3000,)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_pipelines_stay_where_the_rows_are():
     chain = make_pipeline(
         PrivatePCA(2, bounds=(-15, 15), random_state=0), DPMoG(3, bounds=(-40, 40), random_state=0)

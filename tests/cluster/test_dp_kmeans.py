@@ -28,7 +28,7 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget
 from sklearn_dptda.rows._rows import Rows
-from tests._exact_losses import draws_of
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 
 KINDS = [DPLloyd, DPTree, DPCube]
 BOX = (-15, 15)
@@ -39,7 +39,7 @@ def blobs():
     return make_blobs(5000, centers=5, n_features=3, random_state=3)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(math.inf, 1e-6), (2.0, 1e-6), (2.0, 0.0)])
@@ -67,7 +67,7 @@ def test_centres_without_noise_are_means(kind, blobs):
     assert np.array_equal(private.transform(X).argmin(axis=1), private.predict(X))
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("kind", KINDS)
 def test_units_of_columns_change_nothing(kind, blobs):
     X, _ = blobs
@@ -95,7 +95,7 @@ def test_parts_spend_exactly_the_budget(kind, adjacency, covariance_share, delta
         covariance_share=covariance_share,
         random_state=0,
     )
-    draws = draws_of(lambda: private.fit(blobs[0][:500]))
+    draws = recorded(lambda: private.fit(blobs[0][:500])).crossings
     releases = np.array([draw.loss for draw in draws if draw.metric != "range"])
     choices = np.array([draw.loss for draw in draws if draw.metric == "range"])
     assert (len(choices) > 0) == (kind is DPCube)
@@ -108,7 +108,7 @@ def test_parts_spend_exactly_the_budget(kind, adjacency, covariance_share, delta
     assert rho == pytest.approx(expected) == private.privacy_guarantee_.rho
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
 def test_covariances_feed_morse_merging(kind, covariance_type, blobs):
@@ -130,7 +130,7 @@ def test_merging_without_covariances_is_refused_before_anything_is_spent(blobs):
     assert accountant.total().epsilon == 0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_refused_fit_leaves_the_earlier_release_and_its_guarantee(kind, blobs):
     accountant = PrivacyAccountant(3.0, 1e-3)
@@ -141,7 +141,7 @@ def test_a_refused_fit_leaves_the_earlier_release_and_its_guarantee(kind, blobs)
     assert private.cluster_centers_ is centres and private.privacy_guarantee_.epsilon == 2.0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_that_fails_leaves_no_guarantee(kind, blobs, monkeypatch):
     private = kind(3, 2.0, bounds=BOX).fit(blobs[0])
@@ -209,14 +209,14 @@ def test_bad_rows_cost_nothing_and_are_not_quoted(kind, X):
     assert not accountant.spends() and "4711" not in str(caught.value)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_deep_trees_of_equal_rows_have_boxes_with_a_width():
     X = np.r_[np.full(1000, 0.01), np.zeros(20_000)][:, None]
     private = DPTree(2, 4.0, bounds=(-1, 1), max_depth=60, random_state=0).fit(X)
     assert np.isfinite(private.coreset_).all()
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_wide_tables_need_no_more_memory_than_a_batch():
     X = np.random.default_rng(0).normal(size=(3000, 300))
     private = DPLloyd(2, math.inf, bounds=(-6, 6), covariance_share=0.5).fit(X)
@@ -247,7 +247,7 @@ def test_a_tree_of_one_box():
     assert tree.leaf_of(np.array([[-1.0, 0.0], [9.0, 0.0]])).tolist() == [0, 1]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_costs_of_billions_of_rows_are_exact(rng):
     # Floating-point numbers do not represent all whole numbers from 2**54 on.
     candidates = Candidates(rng.normal(size=(5, 2)), 3.0)
@@ -329,10 +329,14 @@ def test_odd_tables_are_no_special_case(kind, delta, X, epsilon, recwarn):
     assert not recwarn.list
 
 
+@pytest.mark.conformance
 @parametrize_with_checks(
     [
         *(kind(3, bounds=(-100, 100), random_state=0) for kind in KINDS),
-        *(kind(3, delta=0.0, bounds=(-100, 100), covariance_share=0.5) for kind in KINDS),
+        *(
+            kind(3, delta=0.0, bounds=(-100, 100), covariance_share=0.5, random_state=0)
+            for kind in KINDS
+        ),
     ]
 )
 def test_scikit_learn(estimator, check):

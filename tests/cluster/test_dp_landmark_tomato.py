@@ -14,20 +14,24 @@ from sklearn_dptda.cluster import (
     DPLandmarkToMATo,
     DPMoGMorse,
     PrivateLandmarks,
-    _dp_landmark_tomato,
 )
 from sklearn_dptda.cluster._landmark_peaks import LandmarkGraph, heavy_clusters, pair_counts
 from sklearn_dptda.privacy import gaussian_mu
 from sklearn_dptda.rows import _intervals
 from sklearn_dptda.rows._moments import GaussianBudget
-from tests._exact_losses import losses
 
 BOX = (-3, 3)
 SMALL = {"n_landmarks": 8, "bounds": BOX}
 
 
+@pytest.mark.conformance
 @pytest.mark.usefixtures("few_public_draws")
-@parametrize_with_checks([DPLandmarkToMATo(n_landmarks=9), DPLandmarkToMATo(2, bounds=(-50, 50))])
+@parametrize_with_checks(
+    [
+        DPLandmarkToMATo(n_landmarks=9, random_state=0),
+        DPLandmarkToMATo(2, bounds=(-50, 50), random_state=0),
+    ]
+)
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -46,7 +50,7 @@ def shape(name, seed, n=4000):
     return lifted(flat, seed), y
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
 @pytest.mark.parametrize("name", ["moons", "circles"])
 def test_shapes_in_eight_columns(name, epsilon):
@@ -61,7 +65,7 @@ def test_shapes_in_eight_columns(name, epsilon):
     assert adjusted_rand_score(shape(name, 0)[1], mixture) < min(scores) - 0.2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_number_of_clusters_is_found():
     for seed in range(3):
         X, y = shape("moons", seed)
@@ -74,7 +78,7 @@ def test_number_of_clusters_is_found():
             assert DPLandmarkToMATo(epsilon=epsilon, random_state=seed).fit(normal).n_clusters_ == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_small_dense_clusters_are_not_lost():
     for seed in range(3):
         rng = np.random.default_rng(seed)
@@ -85,7 +89,7 @@ def test_small_dense_clusters_are_not_lost():
         assert adjusted_rand_score(y, found) > 0.97
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_columns_of_unlike_units_are_divided_by_their_sides():
     X, y = make_blobs(3000, n_features=6, centers=4, random_state=1)
     units = np.array([1.0, 1e3, 1e-2, 1.0, 50.0, 1.0])
@@ -120,49 +124,7 @@ def test_neighbours_attain_the_sensitivity_of_counts_and_no_more(adjacency, rng)
     assert most == (1 if adjacency == "add-remove" else 2)
 
 
-def neighbours(adjacency, n=400):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 3))
-    if adjacency == "add-remove":
-        return X, X[:-1]
-    return X, np.r_[X[:-1], [[3.0, -3.0, 3.0]]]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_exact_losses_are_at_most_what_is_promised(adjacency):
-    private = DPLandmarkToMATo(2, 1.0, adjacency=adjacency, random_state=0, **SMALL)
-    lost = losses(private, *neighbours(adjacency))
-    assert lost.keys() <= {"gaussian", "choice"}
-    assert 0 < lost["gaussian"] ** 0.5 <= gaussian_mu(1.0, 1e-6) * (1 + 1e-9)
-
-
-@pytest.mark.slow
-def test_a_row_that_is_counted_twice_is_caught(monkeypatch):
-    def twice(part, landmarks):
-        return 6 * pair_counts(part, landmarks)
-
-    monkeypatch.setattr(_dp_landmark_tomato, "pair_counts", twice)
-    private = DPLandmarkToMATo(2, 1.0, random_state=0, **SMALL)
-    lost = losses(private, *neighbours("add-remove"))
-    assert lost["gaussian"] ** 0.5 > gaussian_mu(1.0, 1e-6)
-
-
-@pytest.mark.slow
-def test_exact_losses_of_people():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.normal(size=(600, 3)), columns=list("abc"))
-    table["who"] = rng.integers(60, size=600)
-    other = table.copy()
-    other.loc[table["who"] == 0, ["a", "b", "c"]] = 3.0
-    private = DPLandmarkToMATo(
-        2, 3.0, adjacency="replace-one", groups="who", random_state=0, **SMALL
-    )
-    lost = losses(private, table, other)
-    assert 0 < lost["gaussian"] ** 0.5 <= gaussian_mu(3.0, 1e-6) * (1 + 1e-9)
-
-
-@pytest.mark.slow
+@pytest.mark.laws
 def test_counts_of_people_are_in_people():
     X, y = shape("moons", 0)
     table = pd.DataFrame(X, columns=[f"x{i}" for i in range(8)])
@@ -214,7 +176,7 @@ def test_where_nothing_can_be_seen_no_gap_is_seen():
     assert labels.tolist() in ([0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0])
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_what_is_kept():
     X, _ = shape("moons", 0)
     private = DPLandmarkToMATo(2, epsilon=2.0, n_landmarks=30, random_state=0).fit(X)
@@ -229,7 +191,7 @@ def test_what_is_kept():
     assert np.array_equal(again.landmarks_, private.landmarks_)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_fewer_peaks_than_asked_for_are_reported():
     X, _ = shape("moons", 0)
     with pytest.warns(UserWarning, match="private counts have fewer peaks"):
@@ -285,7 +247,7 @@ class Spent:
         monkeypatch.setattr(_intervals, "rows_for_box", planned)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("n", [100, 5000])
 @pytest.mark.parametrize(
     "bounds", [None, (-3, 3), ([-3, -300, -3], [3, 300, 3]), {"a": (-3.0, 3.0)}]
@@ -298,7 +260,7 @@ def test_the_whole_budget_is_spent_and_no_more(kind, bounds, n, monkeypatch):
     assert spent.total**0.5 == pytest.approx(gaussian_mu(2.0, 1e-6), rel=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("twin", ["mixture is given all", "bounds are for nothing"])
 def test_overspending_is_seen(twin, monkeypatch):
     bounds = None if twin == "bounds are for nothing" else (-3, 3)

@@ -85,7 +85,7 @@ def test_steps_spend_exactly_the_budget(adjacency, bounds, options, monkeypatch)
     assert private.privacy_guarantee_.rho == pytest.approx(mu**2 / 2)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
 @pytest.mark.parametrize("assignment", ["hard", "soft"])
 def test_all_kinds_against_the_mixture_without_noise(covariance_type, assignment):
@@ -119,7 +119,7 @@ def test_the_paper_is_reproduced_with_raw_moments():
         DPMoG(3, bounds=(-15, 15), method="paper", assignment="soft").fit(X)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_paper_s_components_do_not_die():
     # The single start, which no seed changes, leaves one of three components without rows.
     X, y = make_blobs(5000, centers=[[-9, -9], [9, -9], [0, 9]], random_state=0)
@@ -142,7 +142,7 @@ def test_order_of_rows_and_batches_change_nothing():
     assert np.array_equal(private.fit(X[::-1]).means_, first)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("epsilon", [math.inf, 5.0, 1.0])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_blobs_are_found(epsilon, adjacency):
@@ -163,7 +163,7 @@ def test_merging_a_private_mixture_keeps_no_labels():
     assert morse.estimator_.privacy_guarantee_.epsilon == 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     "X",
     [
@@ -198,7 +198,7 @@ def test_synthetic_rows_follow_the_mixture():
     assert private.score(rows) == pytest.approx(private.score_samples(rows).mean())
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("kind", [DPMoG, DPMoGMorse])
 def test_a_frame_in_a_frame_out(kind):
     rng = np.random.default_rng(0)
@@ -224,7 +224,7 @@ def test_a_frame_in_a_frame_out(kind):
     assert whole.fit(X[["age"]].to_numpy().tolist()).sample(9).dtype == float
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_chunks_of_frames_make_frames():
     X = pd.DataFrame({"age": np.arange(200) % 90, "sons": np.arange(200) % 3})
     chunks = [X[:120], X[120:]]
@@ -239,7 +239,7 @@ def test_chunks_of_frames_make_frames():
     assert [dtype.kind for dtype in mixed.dtypes] == ["f", "f"]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_costs_are_counted_as_gaussian():
     X, _ = make_blobs(300, centers=3, random_state=0)
     accountant = PrivacyAccountant(5.0, 1e-5, composition="zcdp")
@@ -266,11 +266,12 @@ def test_bad_parameters():
 
 
 # These checks set the number of components, or of rows, to one.
+@pytest.mark.conformance
 @pytest.mark.filterwarnings("ignore:n_clusters=:UserWarning")
 @parametrize_with_checks(
     [
-        DPMoG(3, bounds=(-100, 100)),
-        DPMoGMorse(bounds=(-100, 100)),
+        DPMoG(3, bounds=(-100, 100), random_state=0),
+        DPMoGMorse(bounds=(-100, 100), random_state=0),
     ]
 )
 def test_scikit_learn(estimator, check):

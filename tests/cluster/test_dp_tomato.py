@@ -39,7 +39,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes(name):
     make, options, k, epsilon, known, unknown = SHAPES[name]
@@ -54,7 +54,7 @@ def test_shapes(name):
         assert np.mean(scores) >= least
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("noise", [0.03, 0.1])
 def test_three_linked_rings(noise):
     X, y = make_rings(10_000, radii=(1, 1, 1), n_features=3, noise=noise, random_state=0)
@@ -63,7 +63,7 @@ def test_three_linked_rings(noise):
         assert adjusted_rand_score(y, private.predict(X)) >= 0.99
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_small_blobs():
     X, y = make_blobs(1000, centers=5, cluster_std=0.8, random_state=3)
     for n_clusters in (5, None):
@@ -71,7 +71,7 @@ def test_small_blobs():
         assert adjusted_rand_score(y, private.predict(X)) >= 0.95
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("n", [1000, 10_000])
 def test_one_cluster_is_one_cluster(n, rng):
     for X in (rng.normal(size=(n, 2)), rng.uniform(size=(n, 2))):
@@ -196,7 +196,7 @@ def test_neighbours_of_cells(shape):
         assert set(row) | {np.ravel_multi_index(tuple(cell), shape)} == set(np.flatnonzero(near))
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_predictions_are_those_of_cells():
     X, _ = make_moons(5000, noise=0.07, random_state=0)
     private = DPToMATo(2, 2.0, ([-1.5, -1], [2.5, 1.5]), random_state=0).fit(X)
@@ -225,7 +225,7 @@ def under_noise(rng, n_noise=800):
     return np.vstack([discs, bar, noise]), y
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(3))
 def test_clusters_under_noise(seed):
     X, y = under_noise(np.random.default_rng(seed))
@@ -241,14 +241,14 @@ def test_clusters_under_noise(seed):
     assert private.predict(private.cluster_centers_).tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_without_background_nothing_is_noise(rng):
     X = rng.uniform(size=(20_000, 2))
     found = DPToMATo(epsilon=1.0, bounds=(0, 1), noise="auto", random_state=0).fit_predict(X)
     assert (found == 0).all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(3))
 def test_fringes_of_clusters_are_no_background(seed):
     X, _ = make_moons(2000, noise=0.06, random_state=seed)
@@ -262,7 +262,7 @@ def test_fringes_of_clusters_are_no_background(seed):
     assert (found[:2000] == -1).mean() <= 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("options", [{"cluster_std": [1.0, 2.5, 0.5]}, {"cluster_std": 1.0}])
 def test_blobs_of_unequal_spread(options):
     X, y = make_blobs(5000, random_state=170, **options)
@@ -272,7 +272,7 @@ def test_blobs_of_unequal_spread(options):
         assert adjusted_rand_score(y, private.predict(X)) >= 0.85
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_fifteen_clusters():
     centers = [(i, j) for i in range(5) for j in range(3)]
     X, y = make_blobs(5000, centers=centers, cluster_std=0.15, random_state=0)
@@ -281,7 +281,7 @@ def test_fifteen_clusters():
     assert adjusted_rand_score(y, private.predict(X)) >= 0.95
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [0.02, 0.1])
 def test_curves_do_not_fall_to_pieces(width, rng):
     turn = rng.uniform(0, 2 * np.pi, 10_000)
@@ -291,7 +291,7 @@ def test_curves_do_not_fall_to_pieces(width, rng):
         assert private.n_clusters_ == 1
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_all_is_a_function_of_the_counts(rng):
     X, _ = make_moons(3000, noise=0.07, random_state=0)
     options = {"epsilon": 1.0, "bounds": ([-1.5, -1], [2.5, 1.5]), "noise": "auto"}
@@ -313,7 +313,7 @@ def test_all_is_a_function_of_the_counts(rng):
     assert np.array_equal(private.cell_labels_[kept], peaks.cut(n_clusters)[kept])
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_diagram_is_in_the_order_of_the_clusters():
     X, _ = make_blobs(5000, centers=5, cluster_std=0.8, random_state=3)
     private = DPToMATo(bounds=box(X), random_state=0).fit(X)
@@ -322,7 +322,7 @@ def test_diagram_is_in_the_order_of_the_clusters():
     assert lengths[private.n_clusters_ - 1] > 2 * lengths[private.n_clusters_]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("d", [1, 3, 4, 6])
 def test_other_dimensions(d):
     X, y = make_blobs(8000, n_features=d, centers=[[-6.0] * d, [6.0] * d], random_state=0)
@@ -350,7 +350,8 @@ def test_bad_input_costs_nothing(options, X, message):
     assert not accountant.spends()
 
 
-@parametrize_with_checks([DPToMATo(bounds=(-100, 100))])
+@pytest.mark.conformance
+@parametrize_with_checks([DPToMATo(bounds=(-100, 100), random_state=0)])
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -405,7 +406,7 @@ def strokes_across_noise(seed, n=8000):
     return np.vstack(parts), np.concatenate(labels)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_given_number_is_no_worse_than_none():
     given, unknown = [], []
     for seed in (0, 1, 3, 5, 9):
@@ -421,7 +422,7 @@ def test_a_given_number_is_no_worse_than_none():
     assert (np.array(given) >= np.array(unknown) - 0.02).all()
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     ("wide", "n", "n_clusters", "n_bins"),
     [
@@ -445,7 +446,7 @@ def test_cells_follow_from_rows_and_found_bounds(wide, n, n_clusters, n_bins, rn
     assert given.counts_.shape == (20, 20)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(("longer", "shape"), [(1.0, (32, 32)), (2.0, (45, 23)), (2.1, (32, 32))])
 def test_cells_are_cubes_where_sides_may_have_one_unit(longer, shape):
     private = DPToMATo(epsilon=1.0, bounds=([0, 0], [longer, 1]), random_state=0)
@@ -459,7 +460,7 @@ def test_cells_are_cubes_where_sides_may_have_one_unit(longer, shape):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_thin_curve_is_one_cluster_in_a_long_box():
     # With cells twice as long as high, a curve that runs along them is counted twice, and rings
     # have two peaks each.
@@ -469,7 +470,7 @@ def test_a_thin_curve_is_one_cluster_in_a_long_box():
     assert [adjusted_rand_score(y, private.predict(X)) > 0.98 for private in found] == [True] * 3
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_the_number_of_rows_that_chooses_cells_is_paid_for(rng, monkeypatch):
     # It costs a fiftieth of the budget of the histogram if the cells are given: not more, and not
     # less.

@@ -13,7 +13,7 @@ from sklearn.datasets import make_blobs
 from sklearn_dptda.cluster import DPLloyd, DPMoG
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.privacy import PrivacyAccountant
-from tests._fragile import Killer
+from tests._fragile import Killer, dask_on_this_machine, ray_on_this_machine
 
 NAMES = ["a", "b", "c"]
 X = make_blobs(2000, centers=3, n_features=3, random_state=0)[0]
@@ -41,16 +41,13 @@ def check(rows):
         assert np.array_equal(counted, private.fit(X).weights_)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.filterwarnings("ignore")
 def test_ray():
     ray = pytest.importorskip("ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    try:
+    with ray_on_this_machine():
         blocks = [ray.put(part) for part in np.array_split(X, 5)]
         check(guide_code("class OnRay")["OnRay"](blocks))
-    finally:
-        ray.shutdown()
 
 
 @contextlib.contextmanager
@@ -73,14 +70,14 @@ def spark_frame(table, monkeypatch, tries=1):
         spark.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.filterwarnings("ignore")
 def test_spark(monkeypatch):
     with spark_frame(X, monkeypatch) as frame:
         check(guide_code("class OnSpark")["OnSpark"](frame))
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.filterwarnings("ignore")
 def test_a_killed_worker_of_spark_changes_and_costs_nothing(monkeypatch, tmp_path):
     mark, kill = str(tmp_path / "killed"), signal.SIGKILL
@@ -108,7 +105,7 @@ def test_duckdb():
     check(guide_code("def read_duckdb")["read_duckdb"](connection, "SELECT a, b, c FROM people"))
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_sqlite(tmp_path):
     import sqlite3
 
@@ -139,24 +136,15 @@ def dying_part(part, folder):
     return part
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.filterwarnings("ignore")
 def test_killed_workers_change_and_cost_nothing(tmp_path):
     dask = pytest.importorskip("dask")
-    distributed = pytest.importorskip("distributed")
     expected, accountant = DPLloyd(3, random_state=0).fit(X), Marking(np.inf)
     accountant.mark = tmp_path / "paid"
     private = DPLloyd(3, random_state=0, accountant=accountant)
     parts = [dask.delayed(dying_part)(part, tmp_path) for part in np.array_split(X, 8)]
-    with (
-        # A local cluster gives up a worker that is away 15 seconds after its death, even if it had
-        # returned and has died again.
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
+    with dask_on_this_machine():
         private.fit(parts)
     assert (tmp_path / "0").exists() and (tmp_path / "1").exists()
     assert len(accountant.spends()) == 1

@@ -31,7 +31,7 @@ def test_noise_in_the_scale_does_not_merge_all_clusters(seed):
     assert np.ptp(private.cluster_centers_[:, 0]) > 30
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_few_runs_of_a_mixture_merge_all_clusters():
     X = patients()
     spans = [

@@ -107,7 +107,7 @@ def test_without_noise_the_ball_holds_nearly_all():
     assert (np.linalg.norm(X - centre, axis=1) <= radius).mean() >= 0.98
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", [DPLloyd, DPTree, DPMoGMorse])
 @pytest.mark.parametrize("low", [-1000.0, -15.0])
 def test_clusters_do_not_depend_on_the_width_of_the_box(kind, low):

@@ -115,7 +115,7 @@ def worst_residuals(weights, norm, rng, n_random):
     return pairs + list(units)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weights", WEIGHTS, ids=str)

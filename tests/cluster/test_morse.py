@@ -74,7 +74,7 @@ def polished(density, start):
     return found.x, density.height(found.x[None])[0]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", range(6))
 def test_modes_and_barriers_agree_with_a_dense_grid(seed):
     parameters = mixture(5, 2, seed)
@@ -146,7 +146,7 @@ def assert_tree_of_saddles(parameters, search="ridgeline"):
     return density, tree
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("search", ["ridgeline", "string"])
 def test_a_centre_that_is_no_mode_is_no_saddle(search):
     density, tree = assert_tree_of_saddles(CENTRE_NO_SADDLE, search)
@@ -156,7 +156,7 @@ def test_a_centre_that_is_no_mode_is_no_saddle(search):
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(2), pytest.param(range(2, 120), marks=pytest.mark.slow)], ids=["few", "many"]
+    "seeds", [range(2), pytest.param(range(2, 120), marks=pytest.mark.laws)], ids=["few", "many"]
 )
 def test_barriers_of_random_planar_mixtures_agree_with_union_find(seeds):
     for seed in seeds:
@@ -171,7 +171,7 @@ def test_barriers_of_random_planar_mixtures_agree_with_union_find(seeds):
         assert close, (seed, found, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("d", [1, 3, 5, 8])
 def test_every_saddle_of_random_mixtures_has_index_one(d):
     n_saddles = 0
@@ -261,7 +261,7 @@ def test_all_covariance_types(covariance_type):
     assert density.responsibilities(X) == pytest.approx(fitted.predict_proba(X))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", [GaussianMixture, BayesianGaussianMixture])
 def test_moons(kind):
     X, y = make_moons(1500, noise=0.06, random_state=0)
@@ -272,7 +272,7 @@ def test_moons(kind):
     assert np.mean(flow == morse.labels_) > 0.97
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_number_of_clusters_is_found():
     X, y = make_blobs(600, centers=4, cluster_std=0.6, random_state=3)
     morse = MorseMerging(GaussianMixture(9, random_state=0)).fit(X)
@@ -314,7 +314,7 @@ def test_strings_find_the_same_saddles(seed):
     assert string.linkage[:, 2] == pytest.approx(ridge.linkage[:, 2], abs=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_modes_that_strings_leave_apart_are_joined():
     # In nine dimensions, many searches fail, but every barrier is finite.
     tree = morse_linkage(*mixture(12, 9, 0), saddle_search="string")
@@ -334,7 +334,7 @@ def test_dust_is_merged_first():
     assert tree.cut(threshold=0.0, min_weight=0.02).tolist() == [0, 1, 1]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("d", [2, 5])
 def test_strings_settle_most_barriers(d):
     # Where two components decide about a barrier, the saddle is the top of their ridgeline. It is
@@ -365,7 +365,7 @@ def test_saddles_above_a_ceiling_are_not_entered():
     assert graph.places[0, 1] == pytest.approx(np.zeros(2), abs=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", [0, 5])
 def test_no_barrier_is_above_a_ridgeline(seed):
     # A search that drifts to another saddle must not raise a known height.
@@ -385,7 +385,7 @@ def test_edges_are_those_of_the_saddles():
     assert np.array(heights) - tree.mode_heights.min() == pytest.approx(tree.linkage[:, 2])
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_flow_of_many_rows_is_fast_enough_and_agrees():
     X, _ = make_moons(20_000, noise=0.06, random_state=0)
     morse = MorseMerging(GaussianMixture(8, random_state=0), n_clusters=2).fit(X[:2000])
@@ -420,12 +420,13 @@ def test_bad_input():
         morse_linkage([0.0, 1.0], [[0.0], [1.0]], np.ones((2, 1, 1)))
 
 
+@pytest.mark.conformance
 @parametrize_with_checks([MorseMerging(), MorseMerging(GaussianMixture(4, random_state=0))])
 def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("separation", [20, 60, 100, 200])
 @pytest.mark.parametrize("d", [1, 2])
 def test_clusters_that_are_far_apart_keep_their_saddle(separation, d):
@@ -445,7 +446,7 @@ def test_clusters_that_are_far_apart_keep_their_saddle(separation, d):
         assert sorted(np.bincount(tree.cut(2)[tree.owners])) == [1, 2]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("ratio", [10, 30])
 def test_saddles_between_wide_and_narrow_components(ratio):
     # On a line, every maximum of the height between two modes is a saddle.
@@ -466,7 +467,7 @@ def test_saddles_between_wide_and_narrow_components(ratio):
         assert found == pytest.approx(tops, abs=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_many_equal_components_in_a_row_and_on_a_grid():
     # By symmetry, ridgelines between modes that are not neighbours are as high as between
     # neighbours.

@@ -54,7 +54,7 @@ def in_chi_squared_range(values):
     return low < (values**2).sum() < high
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_gaussian_deviations_of_means_and_weights():
     # Each column is independent between draws.
     means, weights = studentised(GaussianBudget, 0.5)
@@ -62,7 +62,7 @@ def test_gaussian_deviations_of_means_and_weights():
     assert all(in_chi_squared_range(column) for column in columns)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_laplace_deviations_of_means_and_weights():
     # Squares of Laplace variables in units of their variance have a variance of at most five, and
     # so have sums of them. The tolerance is 6 standard deviations of a mean of 1,000.
@@ -71,7 +71,7 @@ def test_laplace_deviations_of_means_and_weights():
     assert np.abs(squares.mean(axis=0) - 1).max() < 6 * math.sqrt(5 / DRAWS)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("name", ["sd_sum", "sd_count"])
 def test_understated_noise_is_caught(name):
     def spoil(step):
@@ -125,7 +125,7 @@ FITS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "parameters"), FITS, ids=str)
 def test_whole_fits_are_as_near_as_they_say(kind, parameters):
     # 100 fits of two narrow clusters in columns of different units, without clipped rows.

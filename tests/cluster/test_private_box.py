@@ -88,7 +88,7 @@ def test_columns_of_one_value_and_of_extreme_numbers(norm):
     assert low[1] <= 0.0 <= high[1] and high[1] - low[1] < 1e-6
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_noise_is_no_size_of_a_column_of_zeros(norm):
     # A wrong magnitude comes from one of a hundred cells of noise. Of 400 columns and draws, none
@@ -132,7 +132,7 @@ def quiet_fit(estimator, X):
         return estimator.fit(X)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_clusters_are_found_without_bounds(kind, adjacency):
@@ -148,7 +148,7 @@ def test_clusters_are_found_without_bounds(kind, adjacency):
     assert guarantee.released.startswith("bounds, ")
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_named_columns_stay_within_their_bounds():
     X, _ = make_blobs(5000, centers=3, random_state=0)
     frame = pd.DataFrame(X, columns=["a", "b"])
@@ -163,7 +163,7 @@ def test_named_columns_stay_within_their_bounds():
     assert both.privacy_guarantee_.released.startswith("bounds, ")
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("kind", [DPMoG, DPMoGMorse, DPLloyd, DPTree, DPCube])
 @pytest.mark.parametrize("factor", [10, 1000])
 def test_given_bounds_are_no_units(kind, factor):
@@ -194,7 +194,7 @@ def test_given_bounds_are_kept(kind, options):
     np.testing.assert_array_equal(model.bounds_, ends)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_bounds_within_lie_within_and_spend_their_share(norm):
     rng = np.random.default_rng(0)
@@ -212,7 +212,7 @@ def test_bounds_within_lie_within_and_spend_their_share(norm):
     np.testing.assert_array_equal(ends, [low, high])
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("kind", [DPLloyd, DPMoG, DPTree, DPCube])
 def test_columns_are_measured_in_intervals_of_one_kind(kind):
     # For uniform columns, the estimated bounds are wider than the rows, and are cut off at tight
@@ -241,7 +241,7 @@ def _farthest(part):
     return np.abs(part).max()
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_bounds_that_rows_reach_are_kept(norm):
     rng = np.random.default_rng(0)
@@ -272,7 +272,7 @@ def test_unknown_names_cost_nothing(kind):
     assert len(accountant) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_chunks_and_rows_find_the_same_bounds():
     X, _ = make_blobs(3000, centers=3, random_state=0)
     whole = DPLloyd(3, random_state=0).fit(X)
@@ -288,7 +288,7 @@ def test_many_clipped_rows_are_said():
     assert private.clipped_share_ > 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_private_bounds_of_many_columns_take_many_rows():
     # With twice the rows, few are outside the bounds. With a quarter of them, most are.
     private = DPMoG(2, random_state=0)
@@ -301,7 +301,7 @@ def test_private_bounds_of_many_columns_take_many_rows():
     assert private.set_params(bounds=(-5, 5))._rows_for_bounds(60) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_intervals_within_a_box_spend_their_share(adjacency, monkeypatch):
     spent = []
@@ -332,7 +332,7 @@ def test_intervals_within_a_box_spend_their_share(adjacency, monkeypatch):
         assert sum(spent) == pytest.approx(1.0, rel=1e-9) and len(spent) == 6
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", [DPLloyd, DPToMATo])
 def test_bounds_end_to_end(kind, monkeypatch):
     # With or without one row far away, in 600 runs per side, observed at the ends of the box.

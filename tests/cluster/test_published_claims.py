@@ -83,7 +83,7 @@ def true_delta(d, first, second, rng, epsilon=1.0, claimed=1e-5, n_runs=40_000):
     return np.maximum(1 - np.exp(np.minimum(epsilon - loss / (2 * sigma**2), 0.0)), 0.0).mean()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("n_others", [0, 10])
 def test_true_delta_of_the_printed_step(d, n_others, rng):

@@ -84,7 +84,7 @@ def test_a_symmetric_triangle_has_three_equal_saddles():
         )
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("d", [2, 5])
 def test_three_separated_components_have_the_saddles_that_other_searches_find(d):
     n_found = 0
@@ -103,7 +103,7 @@ def test_three_separated_components_have_the_saddles_that_other_searches_find(d)
     assert n_found >= 15
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(("k", "d"), [(6, 2), (12, 3), (10, 8)])
 def test_every_edge_is_an_index_one_point_between_its_two_centres(k, d):
     n_edges = 0
@@ -213,7 +213,7 @@ def moons():
     return make_moons(1500, noise=0.06, random_state=0)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_estimators_merge_along_quadratic_strings(moons):
     X, y = moons
@@ -231,7 +231,7 @@ def test_estimators_merge_along_quadratic_strings(moons):
     assert private.privacy_guarantee_.epsilon == 10.0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_trees_with_missing_saddles_are_drawn():
     pytest.importorskip("matplotlib").use("Agg")
     X, _ = make_blobs(900, centers=3, cluster_std=0.5, random_state=0)

@@ -27,7 +27,7 @@ def fifteen():
     return make_blobs(5000, centers=FAR_APART, cluster_std=0.5, random_state=0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("kind", "epsilon"),
     [(DPLloyd, 10.0), (DPLloyd, 1.0), (DPLloyd, 0.5), (DPMoGMorse, 10.0), (DPMoGMorse, 1.0)],
@@ -42,7 +42,7 @@ def test_fifteen_clusters_from_any_start(kind, epsilon, fifteen):
     assert np.mean(scores) > 0.97
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_numbers_beyond_eight_are_found(fifteen):
     X, y = fifteen
     private = DPMoGMorse(epsilon=2.0, delta=1e-5, random_state=0).fit(X)
@@ -53,7 +53,7 @@ def test_numbers_beyond_eight_are_found(fifteen):
     assert not hasattr(DPMoGMorse(15, random_state=0).fit(X), "n_clusters_stability_")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_sixty_four_clusters():
     X, y = make_blobs(100_000, n_features=10, centers=64, center_box=(-100, 100), random_state=42)
     private = DPMoGMorse(epsilon=1.0, delta=1e-5, random_state=0).fit(X)
@@ -62,14 +62,14 @@ def test_sixty_four_clusters():
     assert adjusted_rand_score(y, private.predict(X)) > 0.98
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_cloud_is_one_cluster():
     X = np.random.default_rng(0).standard_normal((5000, 2))
     private = DPMoGMorse(epsilon=2.0, random_state=0).fit(X)
     assert private.n_clusters_ == 1
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_the_public_seed_follows_the_state():
     X, _ = make_moons(2000, noise=0.1, random_state=0)
     first, again, other = (

@@ -28,7 +28,7 @@ def learnt(estimator):
     return {k: v for k, v in vars(estimator).items() if k.endswith("_") and k != "random_state"}
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_chunks_give_the_same_release_bit_for_bit(estimator, X):
     whole = learnt(estimator.fit(X))
@@ -40,7 +40,7 @@ def test_chunks_give_the_same_release_bit_for_bit(estimator, X):
             assert np.array_equal(parts[name], value), name
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_names_of_columns_are_those_of_the_first_chunk(X):
     pandas = pytest.importorskip("pandas")
     frames = [pandas.DataFrame(part, columns=list("abcd")) for part in (X[:100], X[100:])]

@@ -238,6 +238,7 @@ def test_negative_distances_are_refused():
 
 
 # These checks set the number of components, or of rows, to one.
+@pytest.mark.conformance
 @pytest.mark.filterwarnings("ignore:n_clusters=:UserWarning")
 @parametrize_with_checks([ToMATo(), ToMATo(density="log_kde", bandwidth=1.0)])
 def test_scikit_learn(estimator, check):

@@ -21,7 +21,7 @@ def private(seed, **options):
     return DPMoGMorse(epsilon=2.0, delta=1e-5, random_state=seed, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_far_groups_of_clusters_are_no_two_clusters():
     # Ten seeded fits. The largest gap of the merge tree is between the two far groups, and gives
     # 0.55.
@@ -33,7 +33,7 @@ def test_far_groups_of_clusters_are_no_two_clusters():
     assert np.median(scores) > 0.95 and min(scores) > 0.7
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("rows", ["normal", "uniform"])
 def test_a_single_cluster_is_one(rows):
     # Five seeded fits. Eight components have ripples of up to a nat where the density is flat, and

@@ -29,7 +29,7 @@ def mean_score(X, y, n_clusters, n_components, epsilon, n_seeds=5):
     return np.mean(scores)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("make", "options", "n_components"),
     [
@@ -45,14 +45,14 @@ def test_shapes_that_kmeans_cannot_see(make, options, n_components):
     assert adjusted_rand_score(y, lloyd.fit_predict(X)) < 0.6
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("epsilon", [10.0, 1.0])
 def test_blobs_in_eight_dimensions(epsilon):
     X, y = make_blobs(5000, n_features=8, centers=5, random_state=0)
     assert mean_score(X, y, 5, 10, epsilon) >= 0.97
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "n_components", "least"),
     [("pulsar", 6, 0.6), ("magic", 6, 0.19), ("shuttle", 12, 0.42)],

@@ -58,7 +58,7 @@ def serve(path, monkeypatch):
     monkeypatch.setattr("urllib.request.urlopen", local)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @needs_data
 def test_download_is_checked_and_stored(tmp_path, monkeypatch):
     # The published file is a pickle of the recordings and their labels.

@@ -84,7 +84,7 @@ def linking_number(first, second):
     return (volume / np.linalg.norm(apart, axis=2) ** 3).sum() / (4 * np.pi)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @pytest.mark.parametrize("radii", [(1.0, 2.0, 3.0), (1, 1, 1, 1), (2.0, 0.5, 1.5)])
 def test_rings_in_space_are_linked(radii):
     X, y = make_rings(6000, radii=radii, n_features=3, random_state=0)

@@ -118,7 +118,7 @@ def test_tables_and_options_that_there_are_not():
             load_table(name, physical=True)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @needs("usps")
 def test_usps_test_part():
     found = load_table("usps")

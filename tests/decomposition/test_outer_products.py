@@ -57,7 +57,7 @@ def test_rounded_rows_stay_in_the_ball(rng):
     assert max(moved) <= 1 and min(moved) > 1 - 1e-4
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_sums_are_exact_in_any_order_and_batch(rng, monkeypatch):
     U = clip_norm(rng.normal(size=(5000, 7)), 1.0)
     U[:1000] = np.eye(7)[0]

@@ -104,7 +104,7 @@ def _losses(adjacency, bounds, delta, monkeypatch):
     return losses + [math.sqrt(loss) for loss in moments]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_wide_tables():
     X, _ = spiked(5000, 300, [9.0, 6.0, 4.0])
     private = PrivatePCA(3, 1.0, bounds=BOX, random_state=0)
@@ -116,7 +116,7 @@ def test_wide_tables():
     assert private.explained_variance_ == pytest.approx(exact.explained_variance_, rel=0.3)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_box_hardly_matters():
     X, _ = spiked(3000, 20, [4.0, 2.0])
     for bounds in (BOX, (-1e6, 1e6), None):
@@ -124,7 +124,7 @@ def test_the_box_hardly_matters():
         assert captured(private, X) > 0.95
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_components_beyond_the_noise_are_counted(epsilon):
     # One component too many has a probability of at most twice exp(-9 / 2). Seeds are fixed.
@@ -140,7 +140,7 @@ def test_components_beyond_the_noise_are_counted(epsilon):
     assert found.n_components_ >= 3 and found.noise_edge_ > 0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("size", [1.5, 3.0, 10.0])
 def test_known_noise_is_taken_off_variances(size):
     # Largest eigenvalues of a matrix of rank one with noise, in units of half the edge of the
@@ -156,7 +156,7 @@ def test_known_noise_is_taken_off_variances(size):
     assert _without_noise(np.array([-1.0, 0.0]), sd).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_chunks_order_and_batches_change_nothing():
     X, _ = spiked(3000, 30, [4.0, 2.0])
     private = PrivatePCA(2, bounds=BOX, random_state=0)
@@ -186,7 +186,7 @@ def test_odd_tables_are_no_special_case(X, epsilon, delta):
         assert np.linalg.norm(private.mean_) <= 2 * math.sqrt(3)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_one_budget_for_components_and_clusters():
     X, y = make_blobs(5000, n_features=40, centers=4, random_state=0)
     with PrivacyAccountant(2.0, 1e-5) as accountant:
@@ -202,7 +202,7 @@ def test_one_budget_for_components_and_clusters():
     assert centres.shape == (4, 40)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_peaks_of_wide_tables():
     X, y = make_blobs(5000, n_features=40, centers=3, random_state=0)
     with pytest.raises(ValueError, match="PrivatePCA"):
@@ -238,7 +238,7 @@ def test_frames_have_names():
     assert list(private.feature_names_in_) == list("abcd")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(
     not (DATA and Path(DATA, "usps.npz").is_file()),
     reason="usps.npz not found: set SKLEARN_DPTDA_DATA to a folder that holds it",
@@ -264,7 +264,7 @@ def one_release(X, random_state, factor=1.0):
     return release_outer_products(Rows.of_array(X), lambda batch: batch, budget, 1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_release_and_its_twin_with_less_noise():
     # 2,000 runs per side, with the entry that a record along an axis changes; false alarms 1e-6.
     sides = np.eye(3)[[2, 2, 0]], np.eye(3)[[2, 2]]
@@ -279,7 +279,7 @@ def test_one_release_and_its_twin_with_less_noise():
     assert audit_epsilon(partial(one_release, factor=5.0), *sides, **options).refutes(1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
 def test_the_estimator_and_its_twin_with_less_noise(delta, monkeypatch):
     # One corner is added or removed, among rows at the opposite corner, in 300 runs per side. No
@@ -295,6 +295,9 @@ def test_the_estimator_and_its_twin_with_less_noise(delta, monkeypatch):
     assert audit_epsilon(private, *sides, **options).refutes(1.0)
 
 
-@parametrize_with_checks([PrivatePCA(bounds=(-100, 100)), PrivatePCA(1, bounds=(-100, 100))])
+@pytest.mark.conformance
+@parametrize_with_checks(
+    [PrivatePCA(n_components, bounds=(-100, 100), random_state=0) for n_components in (None, 1)]
+)
 def test_scikit_learn(estimator, check):
     check(estimator)

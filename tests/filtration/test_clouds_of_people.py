@@ -57,7 +57,7 @@ def hostile_changes(filtration, n_runs):
         yield change(clone(filtration).set_params(**options), each, other)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("p", [1, 1.5, 2, 3])
 @pytest.mark.filterwarnings(FEW)
 def test_one_person_moves_no_value_by_more_than_is_declared(p):
@@ -66,7 +66,7 @@ def test_one_person_moves_no_value_by_more_than_is_declared(p):
     assert 0.9 < max(changes) <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.filterwarnings(FEW)
 def test_one_person_moves_no_kernel_distance_by_more_than_is_declared():
     filtration = KernelDistanceFiltration(bounds=(0, 1), resolution=7, groups=True)
@@ -105,7 +105,7 @@ def _rounded_one_by_one(self, bits=3):
     return histogram
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("broken", [_every_point_alike, _rounded_one_by_one])
 @pytest.mark.filterwarnings(FEW)
 def test_broken_weights_are_caught(broken, monkeypatch):
@@ -181,7 +181,7 @@ def test_weights_telescope_and_follow_from_one_person_alone(seed):
     assert with_others[-1] == hers[-1] + others * 2**_people.WEIGHT_BITS
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_a_person_in_several_parts_counts_once():
     frame = pytest.importorskip("dask.dataframe")
     rng = np.random.default_rng(3)
@@ -205,7 +205,7 @@ def test_a_person_in_several_parts_counts_once():
     assert whole.n_clipped == table["patient_id"][outside].nunique() > 0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_everything_on_top_promises_for_people():
     rng = np.random.default_rng(4)
     table = table_of(people(rng, 100))

@@ -63,7 +63,7 @@ def places_of(K):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("n", [5, 20])
 def test_simplices_are_as_high_as_their_highest_place(n):
     # In six columns, no place lies in only two simplices, except in faces.
@@ -83,7 +83,7 @@ def test_simplices_are_as_high_as_their_highest_place(n):
         assert -np.inf < own[simplex] and value == max(own[face] for face in faces)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_no_point_of_a_simplex_is_far_from_all_places(rng):
     K = LandmarkComplex(cloud(30, 5, 1), 2)
     places, step = K.places(), K.diameter / 16
@@ -95,7 +95,7 @@ def test_no_point_of_a_simplex_is_far_from_all_places(rng):
         assert far.max() < 1.5 * step
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(("n", "dimension"), [(40, 2), (200, 2), (200, 3), (700, 2)])
 def test_simplices_are_those_of_the_smallest_stretches(n, dimension):
     landmarks = cloud(n, 4, 0)
@@ -125,7 +125,7 @@ def test_simplices_are_those_of_the_smallest_stretches(n, dimension):
             assert {*map(tuple, np.delete(K.simplices[q], left_out, axis=1).tolist())} <= faces
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_no_landmarks_have_too_many_simplices():
     # A ball in ten columns, whose landmarks are all far from each other, and copies of one point.
     rng = np.random.default_rng(0)
@@ -137,7 +137,7 @@ def test_no_landmarks_have_too_many_simplices():
     assert copies.n_simplices < 1000
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(("n", "whole"), [(25, True), (28, True), (60, False)])
 def test_landmarks_that_are_equally_far_show_a_cycle(n, whole):
     # If not all landmarks can span simplices, the remaining ones have one edge each.
@@ -155,7 +155,7 @@ def test_landmarks_that_are_equally_far_show_a_cycle(n, whole):
     assert ((loops[:, 1] - loops[:, 0]) > functions[0].upper / 5).sum() == whole
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", [0, 1])
 def test_many_landmarks_of_a_solid_ball_make_no_loops(seed):
     rng = np.random.default_rng(seed)
@@ -199,7 +199,7 @@ def test_copies_of_landmarks_are_one_place():
         np.testing.assert_allclose(first, second[long], atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("p", [1, 2.5])
 def test_values_are_those_of_the_distance_under_each_cap(p, rng):
     X, landmarks = rng.normal(size=(200, 5)), rng.normal(size=(6, 5))
@@ -217,7 +217,7 @@ def test_values_are_those_of_the_distance_under_each_cap(p, rng):
     np.testing.assert_allclose(uncapped.values, expected, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_one_point_moves_values_by_the_sensitivity_and_no_more(rng):
     landmarks = rng.normal(size=(6, 5))
     filtration = DTMFiltration(landmarks=landmarks, m=0.1)
@@ -247,7 +247,7 @@ def test_points_of_any_distance_count_as_those_beyond_the_cap(far, rng):
     assert np.array_equal(one.values, other.values) and one.n_clipped == other.n_clipped
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("n_loops", "expected"), [(0, 0), (1, 1), (2, 2)])
 def test_loops_of_ten_columns_are_found(n_loops, expected):
     X = cloud(4000, 10, n_loops)

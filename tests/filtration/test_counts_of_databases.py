@@ -55,7 +55,7 @@ def test_duckdb_counts_what_numpy_counts():
     check(query)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_postgresql_counts_what_numpy_counts(fresh_database):  # noqa: F811
     psycopg = pytest.importorskip("psycopg")
 

@@ -1,6 +1,7 @@
 """Private landmarks: costs, accountants, people, and refusals before any payment."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from sklearn_dptda.filtration import LandmarkComplex, _nearest_sums, _people
 from sklearn_dptda.model_selection import pipeline_guarantee, planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyBudgetExceeded, gaussian_mu
-from tests._exact_losses import losses
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 
 FEW = pytest.mark.filterwarnings("ignore:One person can change the function")
 LANDMARKS = np.random.default_rng(3).uniform(size=(7, 5))
@@ -49,7 +50,7 @@ class Fitted(DTMFiltration):
         return self
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("kind", ["far", "near"])
 def test_exact_losses_of_landmarks_and_of_the_function_on_them(kind):
     epsilon, delta = 2.0, 1e-6
@@ -57,7 +58,8 @@ def test_exact_losses_of_landmarks_and_of_the_function_on_them(kind):
     neighbour = X.copy()
     neighbour[0] = 1.5 if kind == "far" else X[0] + 0.1
     Fitted.kept = []
-    lost = losses(Fitted(landmarks=private), X, neighbour)
+    transcript = recorded(partial(Fitted(landmarks=private).fit, X))
+    moves = transcript.replay(partial(Fitted(landmarks=private).fit, neighbour))
     one, other = Fitted.kept
     # The released values are the same, so the landmarks are. Values that are not released change by
     # no more than the next release pays for.
@@ -65,8 +67,8 @@ def test_exact_losses_of_landmarks_and_of_the_function_on_them(kind):
     assert one.upper == other.upper and one.sensitivity == other.sensitivity
     moved = np.abs(one.values - other.values).max()
     assert 0 < moved <= one.sensitivity
-    assert lost.keys() == {"gaussian"}
-    assert 0 < lost["gaussian"] ** 0.5 <= gaussian_mu(epsilon, delta)
+    assert 0 < max(moves) <= 1 + 1e-9
+    assert transcript.declared()[1] <= gaussian_mu(epsilon, delta) ** 2 / 2 * (1 + 1e-9)
 
 
 def of_one_person_each(X, n_people):
@@ -86,7 +88,7 @@ def brute_force(people, places, mass, cap):
     return np.array(values)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @FEW
 def test_values_of_people_are_those_of_their_weights(rng):
     people = [rng.uniform(size=(n, 5)) for n in (1, 2, 3, 7, 40, 5, 1, 1, 9, 4)]
@@ -129,13 +131,13 @@ def hostile_changes(n_runs=150):
         yield np.abs(one.values - two.values).max() / one.sensitivity
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @FEW
 def test_one_person_moves_the_function_by_the_sensitivity_and_no_more():
     assert 0.999 < max(hostile_changes()) <= 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @FEW
 @pytest.mark.parametrize("twin", ["points", "rounded up"])
 def test_broken_weights_are_caught(monkeypatch, twin):
@@ -173,7 +175,7 @@ def test_sums_of_people_are_exact_where_they_are_large(rng):
     assert whole[0] == total >> 22 and parts[0] == (total & ((1 << 22) - 1)) / 2**22
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_all_that_is_paid_adds_up():
     with PrivacyAccountant(3.0, 1e-5) as budget:
         landmarks = PrivateLandmarks(10, 0.5, bounds=(-2, 2))
@@ -191,7 +193,7 @@ def test_all_that_is_paid_adds_up():
         assert len(budget) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_two_landmarks_that_are_equal_are_two_releases():
     def functions(X):
         landmarks = PrivateLandmarks(8, 1.0, bounds=(-2, 2), random_state=0)
@@ -202,7 +204,7 @@ def test_two_landmarks_that_are_equal_are_two_releases():
         PrivatePersistence(1.0).fit([*first, *second])
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     "model",
     [
@@ -264,7 +266,7 @@ def test_what_is_refused_is_not_paid_for(options, message):
         assert len(budget) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_landmarks_and_clouds_protect_the_same():
     of_points = DPMoG(2, bounds=(-2, 2), adjacency="replace-one").fit(X)
     people = of_one_person_each(X, 60)
@@ -314,7 +316,7 @@ def test_histograms_of_parts_give_the_function_of_all_points(p):
     assert f.approximation_error < 1.01 * exact.upper * 2.0 ** (-8 / p)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_one_point_moves_a_function_of_counts_by_the_sensitivity_and_no_more(rng):
     filtration = DTMFiltration(landmarks=LANDMARKS).fit([X])
     worst = 0.0
@@ -335,7 +337,7 @@ def test_one_point_moves_a_function_of_counts_by_the_sensitivity_and_no_more(rng
     assert worst > 0.99
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_parts_elsewhere_are_counted_where_they_are():
     dask = pytest.importorskip("dask.array")
     fitted = PrivateLandmarks(9, 5.0, bounds=(-2, 2), random_state=0).fit(X)
@@ -357,7 +359,7 @@ def test_a_refit_forgets_the_other_kind_of_places():
     assert filtration.transform([X[:, :2]])[0].shape == (5, 5)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_no_point_is_kept():
     filtration = DTMFiltration(landmarks=PrivateLandmarks(8, 5.0, bounds=(-2, 2))).fit([X])
     text = pickle.dumps(filtration)
@@ -366,7 +368,7 @@ def test_no_point_is_kept():
     assert np.array_equal(again.transform([X])[0].values, filtration.transform([X])[0].values)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("kind", ["float64", "float32", "list", "frame", "people"])
 def test_a_cloud_in_several_places_is_counted_once(kind):
     # Copies that are made to check the input must not hide that it is an iterator.
@@ -395,7 +397,7 @@ def test_a_cloud_in_several_places_is_counted_once(kind):
         assert first is second
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_nothing_is_refused_once_it_is_paid_for():
     with PrivacyAccountant(5.0, 1e-5) as budget:
         filtration = DTMFiltration(landmarks=PrivateLandmarks(8, 1.0), max_distance=1e-11)
@@ -403,7 +405,7 @@ def test_nothing_is_refused_once_it_is_paid_for():
         assert 0 < f.upper <= 1e-8 * f.complex.diameter and len(budget) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_too_many_people_at_a_place_are_refused_before_they_pay():
     n = 2**20
     people = pd.DataFrame({"x": np.zeros(n), "y": np.ones(n), "id": np.arange(n)})
@@ -437,7 +439,7 @@ def test_a_row_however_far_moves_the_function_by_the_sensitivity_at_most(value):
         assert np.abs(one.values - two.values).max() <= one.sensitivity
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_what_the_model_draws_is_covered():
     private = PrivateLandmarks(20, 5.0, bounds=(-2, 2), random_state=0).fit(X)
     distances = np.linalg.norm(
@@ -452,7 +454,7 @@ def test_what_the_model_draws_is_covered():
     assert nearest.max() < 1.3 * complex.reach and complex.reach < 1.5 * nearest.max()
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_what_landmarks_do_not_cover_is_counted():
     landmarks = LandmarkComplex(X[:20], reach=2.0)
     outside = np.concatenate([X, np.full((30, 5), 10.0)])
@@ -468,7 +470,7 @@ def test_what_landmarks_do_not_cover_is_counted():
     assert gaps.reach == 4.0 and gaps.diameter == 3.0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_loops_of_six_columns_are_counted_on_private_landmarks():
     # Of ten releases each, at least nine are correct, where each is with a probability of at least
     # 0.99. Two of ten are wrong in fewer than 1 of 200 cases, and all three counts in fewer than

@@ -64,7 +64,7 @@ def test_printed_equality_of_case_two_is_not_met():
     assert apart(dtm_midpoint_case(12, [0.0], [1.0], 3), 2) == pytest.approx(1 / 4, abs=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_proposition_9_and_where_it_fails():
     for n, k in ((8, 2), (8, 3), (8, 4), (9, 4)):
         exact = 1 / (2 * k)
@@ -136,7 +136,7 @@ def test_rate_of_the_squared_distance_is_attained(k):
     assert moved <= 1 / math.sqrt(k)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_situation_of_figure_3_falls_like_1_over_n():
     sizes, moved = (100, 200, 400, 800, 1600), {1: [], 2: []}
     for n in sizes:
@@ -182,7 +182,7 @@ def test_deaths_are_those_of_alpha_and_of_rips_complexes():
             assert np.sort(found) == pytest.approx(np.sort(deaths(X)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_lemma_4():
     slack, euclidean = [], []
     for X in small_clouds(400):
@@ -197,7 +197,7 @@ def test_lemma_4():
     assert min(euclidean) < -0.1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_theorem_5_is_an_equality():
     low, high = np.zeros(2), np.array([3.0, 4.0])
     quarter = sensitivity_cech(5.0)

@@ -43,7 +43,7 @@ def search(accountant=None):
     return GridSearchCV(model, grid, cv=3, error_score="raise")
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("backend", ["sequential", "threading"])
 def test_a_search_computes_each_function_once_and_finds_the_same(backend, counted):
     y, budgets = [0, 1] * 3, [PrivacyAccountant(1e6), PrivacyAccountant(1e6)]
@@ -79,7 +79,7 @@ class Watched(DTMFiltration):
         return super()._one(cloud, unit)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_large_clouds_are_not_written_to_files_for_workers():
     clouds = [make_two_circles(100_000, random_state=seed) for seed in range(2)]
     options = {"m": 0.2, "bounds": (-3, 3.5), "resolution": 15, "method": "lattice"}

@@ -56,7 +56,7 @@ def attack(estimator, d, m=0.3):
     return worst
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("method", ["exact", "lattice"])
 def test_dtm(d, method):
@@ -77,7 +77,7 @@ def test_half_of_the_sensitivity_is_reached_in_the_top_dimension(d, estimator):
     assert 0.5 <= bottleneck_distance(*diagrams) / a.sensitivity <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("options", [{"p": 2}, {"max_distance": 0.3}, {"max_distance": np.inf}])
 def test_dtm_options(options):
     worst = attack(DTMFiltration(0.3, **options), 2)
@@ -85,7 +85,7 @@ def test_dtm_options(options):
     assert worst[0] >= 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("method", ["exact", "lattice"])
 def test_kernel_distance(d, method):

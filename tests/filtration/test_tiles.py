@@ -23,8 +23,8 @@ def clouds(d, rng):
     yield np.full((60, d), 0.4)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("d", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.laws
+@pytest.mark.parametrize("d", [1, 2, 3, pytest.param(4, marks=pytest.mark.laws)])
 @pytest.mark.parametrize("p", [1, 2.5])
 def test_sums_are_those_of_brute_force(d, p, rng):
     axes = tuple(map(np.linspace, np.zeros(d), np.arange(1.0, d + 1), (31, 13, 7, 4)[:d]))

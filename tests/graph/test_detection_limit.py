@@ -57,7 +57,7 @@ def in_range(count, probability, n=500):
 SETTINGS = [(120, 30, 1.0, 0.3), (120, 12, 2.0, 0.2), (60, 40, 0.5, 0.05)]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("n", "k", "epsilon", "density"), SETTINGS)
 def test_a_given_block_of_one_graph(n, k, epsilon, density):
     # 500 releases each of a graph with the difference and of one without. It is detected in 0.95
@@ -69,7 +69,7 @@ def test_a_given_block_of_one_graph(n, k, epsilon, density):
     assert in_range(seen(lambda _: even, k, epsilon), 0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_half_the_difference_is_not_seen():
     # If the limit were too small by half, it would be detected in half of the releases.
     n, k, epsilon, density = SETTINGS[0]
@@ -78,7 +78,7 @@ def test_half_the_difference_is_not_seen():
     assert not in_range(seen(lambda _: graph, k, epsilon), 0.95)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("n", "k", "epsilon", "density"), SETTINGS)
 def test_a_given_block_of_random_graphs(n, k, epsilon, density):
     limit = detection_limit(n, k, epsilon, density=density).given
@@ -94,7 +94,7 @@ def test_a_given_block_of_random_graphs(n, k, epsilon, density):
         assert in_range(count, probability)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("n", "k", "epsilon", "density"), [(800, 200, 2.0, 0.1), (800, 200, 2.0, 0.01)]
 )

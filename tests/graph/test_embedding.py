@@ -41,7 +41,7 @@ def test_the_unbiased_operator_is_the_matrix(storage, rng):
     assert operator.rmatmat(V) == pytest.approx(dense.T @ V, abs=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_unbiased_entries_have_mean_and_variance():
     # 2,000 releases of one pair of 190, within five standard errors.
     A, _ = make_sbm([20], [[0.5]], random_state=0)
@@ -57,7 +57,7 @@ def test_unbiased_entries_have_mean_and_variance():
     assert entries.var() == pytest.approx(variance, rel=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("epsilon", "most"), [(math.inf, 0.035), (1.0, 0.09), (2.0, 0.05), (4.0, 0.036)]
 )
@@ -71,7 +71,7 @@ def test_latent_positions_of_a_circle(epsilon, most):
     assert embedding.transform(noisy) == pytest.approx(embedding.embedding_, abs=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_new_nodes_land_where_they_belong():
     X = make_latent(1500, "circle", random_state=1)
     A = make_rdpg(X, random_state=1)
@@ -98,7 +98,7 @@ def test_negative_eigenvalues_are_marked():
     assert product[:200, 200:].mean() == pytest.approx(0.5, abs=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("storage", ["sparse", "packed"])
 def test_normalized_coordinates_are_directions_of_positions(storage):
     A, _ = make_sbm([60, 40], [[0.5, 0.1], [0.1, 0.4]], random_state=0)
@@ -151,7 +151,7 @@ def test_nodes_without_a_direction_stay_at_zero():
     assert np.median(lengths[:60]) == pytest.approx(1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("epsilon", [math.inf, 4.0])
 def test_groups_of_nodes_of_many_activities_are_rays(epsilon):
     # 700 nodes. Over seeds, the agreement is 0.98 (standard deviation 0.008) on normalized
@@ -171,7 +171,7 @@ def test_groups_of_nodes_of_many_activities_are_rays(epsilon):
     assert scores[0] > 0.9 and scores[1] < 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", range(5))
 def test_noise_alone_has_one_dimension(seed):
     A, _ = make_sbm([500], [[0.2]], random_state=seed)
@@ -179,7 +179,7 @@ def test_noise_alone_has_one_dimension(seed):
     assert AdjacencySpectralEmbedding().fit(noisy).n_components_ == 1
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_pipeline_hands_the_flip_probability_on():
     A, y = make_sbm([150] * 3, np.full((3, 3), 0.1) + 0.35 * np.eye(3), random_state=0)
     model = make_pipeline(
@@ -192,7 +192,7 @@ def test_pipeline_hands_the_flip_probability_on():
     assert embedding.n_components_ == 3
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_grid_search_over_epsilon():
     A, y = make_sbm([100] * 2, [[0.5, 0.1], [0.1, 0.5]], random_state=0)
     model = make_pipeline(

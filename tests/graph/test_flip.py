@@ -421,7 +421,7 @@ def test_other_formats_with_indices_out_of_bounds_are_refused():
             EdgeFlip(1.0).fit_transform(crafted)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_audit_and_its_broken_twin():
     # 3,000 runs per side on five nodes, 1,000 of the twin that flips too little; false alarms below
     # 1e-6.
@@ -473,7 +473,7 @@ def test_blocks_are_paid_for_before_the_first_is_read():
     assert sum(map(len, edges)) > 0 and list(edges) == []
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_what_does_not_fit_into_memory_is_refused_before_the_payment():
     A = csr_array((1_000_000, 1_000_000), dtype=np.int8)
     budget = PrivacyAccountant(30.0)

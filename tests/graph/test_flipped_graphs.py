@@ -101,7 +101,7 @@ def test_images_are_similar_and_smaller(epsilon):
     assert probability(epsilon + 0.1) < probability(epsilon)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_diameter_of_an_embedding_shrinks():
     # Diameter of the centres of three blocks of 400, the largest of three distances.
     A = make_rdpg(np.repeat(PLANE_BLOCKS, 400, axis=0), random_state=0)
@@ -123,7 +123,7 @@ def test_at_epsilon_zero_all_is_one_point_of_length_root_one_half():
     assert Y[0] @ Y[1] == pytest.approx(0.5) and not Y[:, :-1].any()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["definite", "indefinite"])
 def test_signatures_of_flipped_graphs(kind):
     # The signature (p, q) becomes (p + 1, q). Blocks of 600: the smallest eigenvalue is 65, and the

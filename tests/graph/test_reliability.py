@@ -30,7 +30,7 @@ def true_part(probabilities, embedding):
     return (vectors * (probabilities @ vectors)).sum(axis=0) / embedding.eigenvalues_
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     ("epsilon", "storage"),
     [(np.inf, "sparse"), (6.0, "sparse"), (4.0, "packed"), (2.0, "sparse"), (2.0, "packed")],
@@ -52,7 +52,7 @@ def test_parts_are_those_of_the_probabilities(epsilon, storage):
     assert (found > true - 0.2).all()
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_hubs_make_no_coordinates():
     edges, found = [], []
     for seed in range(8):
@@ -67,7 +67,7 @@ def test_hubs_make_no_coordinates():
     assert max(found) <= 4
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_even_noise_by_its_formula():
     A = make_rdpg(make_latent(1500, random_state=0), random_state=0)
     noisy = EdgeFlip(1.0, storage="packed", random_state=0).fit_transform(A)
@@ -78,7 +78,7 @@ def test_even_noise_by_its_formula():
     np.testing.assert_allclose(packed.reliability_, split.reliability_, atol=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_and_hubs_of_one_size_are_not_confused(seed):
     rng = np.random.default_rng(seed)
@@ -97,7 +97,7 @@ def test_groups_and_hubs_of_one_size_are_not_confused(seed):
     assert adjusted_rand_score(labels, found) > 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_small_components_are_no_coordinates():
     # A graph of many small trees: the links that were left out contain no information about others.
     rng = np.random.default_rng(0)
@@ -106,7 +106,7 @@ def test_small_components_are_no_coordinates():
     assert embedding.n_components_ <= 2
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("epsilon", [8.0, 6.0, 4.0])
 def test_storage_changes_nothing(epsilon):
     numbers = [
@@ -118,7 +118,7 @@ def test_storage_changes_nothing(epsilon):
     assert abs(numbers[0] - numbers[1]) <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_nodes_without_links_do_not_shape_groups():
     agreement = []
     for seed in range(6):

@@ -47,7 +47,7 @@ def laplace_law(scale, last):
     return k, np.exp(-np.abs(k) / scale) * math.tanh(0.5 / scale)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_halves_are_off_by_the_larger_of_the_box_and_the_noise():
     # Every case of up to 5 rows in each half, with noise of up to 4 each, by the released code.
     reached = 0
@@ -66,7 +66,7 @@ def test_halves_are_off_by_the_larger_of_the_box_and_the_noise():
     assert reached > 0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("sizes", [(math.inf,), (math.inf, math.inf), (5, math.inf), (3, 7)])
 def test_transport_is_bounded_level_by_level(sizes):
     rng, sizes = np.random.default_rng(0), np.array(sizes, dtype=float)
@@ -92,7 +92,7 @@ def test_transport_is_bounded_level_by_level(sizes):
         assert transport(X, np.full(12, 1 / 12), centres, q) <= bound + 1e-9
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("scale", [0.3, 2.0, 40.0, 700.0])
 def test_moments_against_sums(scale):
     k, law = laplace_law(scale, int(40 * scale) + 40)
@@ -114,7 +114,7 @@ def test_quantiles_of_laplace_noise(scale):
         assert law[np.abs(k) > quantile].sum() <= risk < law[np.abs(k) > quantile - 1].sum()
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_the_sum_of_capped_noise_is_near_its_quantile():
     # 20,000 draws of the noise in a bound, compared with the bound for it.
     depth, n = 6, 500
@@ -154,7 +154,7 @@ def exceeded(X, bound_of=PrivateMeasure.error_bound, n_fits=200, **parameters):
     return int((np.array(ratios) < 1).sum()), float(np.median(ratios))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("n", [50, 1000])
 @pytest.mark.parametrize("cloud", CLOUDS)
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_the_bound_holds_on_a_line(parameters, cloud, n):
     assert n < 1000 or ratio < (12 if "method" in parameters else 60)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_bounds_of_noise_that_is_understated_are_exceeded():
     def understated(private):
         law = private._noise
@@ -188,7 +188,7 @@ def test_bounds_of_noise_that_is_understated_are_exceeded():
     assert wrong > binom.isf(FALSE_ALARM, 200, 0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_the_bound_holds_in_the_plane(adjacency):
     # 60 fits, with linear programs of 300 rows and up to 64 boxes.
@@ -214,7 +214,7 @@ def test_the_bound_holds_for_synthetic_rows_of_wide_boxes():
     assert 0.12 < wasserstein_distance(X[:, 0], drawn) <= 0.25
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_categories_and_whole_numbers():
     # Values of finite axes differ by multiples of one over their number.
     rng = np.random.default_rng(0)

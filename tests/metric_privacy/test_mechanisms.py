@@ -97,7 +97,7 @@ def test_raw_solutions_of_the_program_are_not_private():
     assert privacy_parameter(optimal_mechanism(D, alpha=16.0).log_matrix, D, log=True) <= 16.0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("alpha", [0.3, *ALPHAS, 100.0])
 def test_laws_of_all_mechanisms(alpha):
     # Exact output laws, without sampling.
@@ -127,7 +127,7 @@ def test_weights_are_near_the_optimum(name, alpha):
     assert best * (1 - 1e-4) <= private.accuracy_ <= 1.35 * best
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_theorems(alpha):
     # At least forty spaces: no private mechanism beats the lower bounds, and one is as good as the
@@ -153,7 +153,7 @@ def test_two_metrics():
     assert bounds.lower <= bounds.optimum <= min(bounds.attained.values()) + 1e-9
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_accuracy_bounds_and_their_picture():
     bounds = accuracy_bounds(KNOWN["baire"], alpha=4.0)
     assert set(bounds.attained) == {"ultrametric", "weighted", "guaranteed"}
@@ -188,7 +188,7 @@ def test_draws_follow_the_law(seed):
         assert value > chi2.isf(1e-6, freedom)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("n_outputs", [1, 2, 3, 700, 8191, 8192, 60_000])
 def test_draws_of_any_number_of_outputs(n_outputs):
     n = 2000 if n_outputs < 5000 else 100
@@ -228,7 +228,7 @@ def test_all_bits_of_weights_count():
         assert draw(logs, source)[0] == expected
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_points_and_diagrams():
     grid = np.array([[x, y] for x in range(5) for y in range(5)], dtype=float)
     private = MetricExponentialMechanism(20.0, candidates=grid, random_state=0).fit()
@@ -270,7 +270,7 @@ def test_candidates_must_be_public():
         MetricExponentialMechanism().fit()
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("alpha", [0.5, 4.0, 20.0])
 def test_ultrametric_mechanism(alpha):
     for D1, D2 in (
@@ -332,8 +332,14 @@ def test_payments_and_parameters(mechanism):
     assert len(copy.transform(X)) == len(X)
 
 
+@pytest.mark.conformance
 @pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLeakWarning")
-@parametrize_with_checks([MetricExponentialMechanism(), KNormMechanism(bounds=(-100, 100))])
+@parametrize_with_checks(
+    [
+        MetricExponentialMechanism(random_state=0),
+        KNormMechanism(bounds=(-100, 100), random_state=0),
+    ]
+)
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -434,7 +440,7 @@ def test_programs_at_small_rates(alpha):
     assert accuracy_bounds(D, alpha=alpha).optimum == pytest.approx(0.5, abs=0.01)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_workers_pay_into_the_same_ledger(tmp_path):
     accountant = PrivacyAccountant(100.0, path=tmp_path / "ledger.db")
     private = MetricExponentialMechanism(1.0, candidates=[[0.0], [1.0]]).fit()
@@ -516,7 +522,7 @@ def test_tools_see_near_copies():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
 def test_many_candidates_are_checked_as_well(rate):
     # Pairs: for more than 500 candidates, the parameter is bounded, not searched for.
@@ -595,7 +601,7 @@ def test_bad_places_cost_nothing_and_are_not_quoted(inputs):
     assert len(accountant) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
 @pytest.mark.parametrize("n", [440, 480])
 def test_rounding_is_granted_once_and_costs_no_accuracy(n, rate):
@@ -622,7 +628,7 @@ def test_best_mechanisms_with_copies(d):
         assert best.accuracy == pytest.approx(plain.optimum, abs=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("net", ["auto", "all"])
 @pytest.mark.parametrize(
     ("metric", "alpha", "centre", "width"),

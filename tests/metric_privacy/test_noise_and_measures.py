@@ -73,7 +73,7 @@ def test_noise_has_the_law_of_its_norm(norm, d):
     assert (np.abs((noise > 0).mean(axis=0) - 0.5) < 5 * 0.5 / math.sqrt(len(X))).all()
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", [0, None])
 @pytest.mark.parametrize("norm", ["l2", "linf"])
 def test_lattice_law_is_exact(norm, seed):
@@ -174,7 +174,7 @@ def test_consistent_masses(rng):
     assert _box_measure.consistent(300, exact, all_of_them) == pytest.approx(exact[-1])
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     ("d", "n", "most"), [(1, 10_000, 0.012), (2, 10_000, 0.035), (2, 1000, 0.05), (3, 10_000, 0.05)]
 )
@@ -189,7 +189,7 @@ def test_distance_of_the_hierarchical_measure(d, n, most):
 
 @pytest.mark.parametrize(
     ("d", "reached"),
-    [(1, 0.99), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2, 0.8), (3, 0.65)))],
+    [(1, 0.99), *(pytest.param(*case, marks=pytest.mark.laws) for case in ((2, 0.8), (3, 0.65)))],
 )
 def test_the_metric_measure_loses_what_it_declares_and_no_more(d, reached, rng, monkeypatch):
     # The loss of Laplace noise is the change of its centre over its scale. Points that move alone
@@ -214,7 +214,7 @@ def test_the_metric_measure_loses_what_it_declares_and_no_more(d, reached, rng, 
     assert reached < worst <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     ("d", "alpha", "most"), [(1, 50, 0.2), (1, 800, 0.05), (2, 1e4, 0.09), (3, 1e4, 0.14)]
 )
@@ -229,7 +229,7 @@ def test_distance_of_the_metric_measure(d, alpha, most):
     assert np.mean(found) <= most
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_million_points():
     X = np.random.default_rng(0).random((10**6, 2))
     private = PrivateMeasure(1.0, (0, 1), random_state=0).fit(X)
@@ -269,7 +269,7 @@ def test_projection_moves_least():
     assert np.abs(nearest - weights).sum() == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_audit_and_its_broken_twin():
     # 4,000 runs per side of a measure of two halves, and 2,000 of a twin with an eighth of the
     # noise; false alarms below 1e-6.
@@ -282,12 +282,12 @@ def test_audit_and_its_broken_twin():
     assert_audited(release, inside, outside)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_every_privacy_check_passes_at_the_default_depth():
     check_privacy(PrivateMeasure(bounds=(0, 1)))
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_payment_guarantee_and_state():
     X = blobs(200, 2, 0)
     accountant = PrivacyAccountant(2.5)
@@ -345,7 +345,7 @@ def test_noise_of_a_row_pays_for_rounding(monkeypatch):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(("d", "n"), [(1, 10**6), (2, 10**6), (3, 10**5)])
 def test_order_and_number_of_rows_cost_nothing_beyond_the_promise(d, n, monkeypatch):
     # Rows that are moved by less than floats of their sum can resolve, at the largest rate:
@@ -458,6 +458,7 @@ def test_bad_measures_cost_nothing(options, message):
     assert not accountant.spends()
 
 
-@parametrize_with_checks([PrivateMeasure(bounds=(-10, 10))])
+@pytest.mark.conformance
+@parametrize_with_checks([PrivateMeasure(bounds=(-10, 10), random_state=0)])
 def test_scikit_learn(estimator, check):
     check(estimator)

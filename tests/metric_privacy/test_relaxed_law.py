@@ -63,7 +63,7 @@ def test_what_crowds_at_a_distance_costs_nothing(m, expected, plain):
         assert private.accuracy_ <= 1.2 * optimal_mechanism(D1, D2, alpha=8.0).optimum
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_theorem(alpha):
     # A <= s + 46.5 s_o, with all lemmas of the proof, exactly.
@@ -104,7 +104,7 @@ def test_theorem(alpha):
             assert better.law_ != "relaxed" or better.accuracy_ <= private.accuracy_ + 1e-12
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("law", ["relaxed", "raised"])
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_exact_losses(alpha, law):
@@ -117,7 +117,7 @@ def test_exact_losses(alpha, law):
             assert alpha / 2 * (1 - 1e-6) <= private.rate_ <= alpha
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_losses_are_reached():
     # One class, and far from it so many that they outweigh it: weights and sums each differ by half
     # of the loss.
@@ -128,7 +128,7 @@ def test_losses_are_reached():
     assert private.privacy_parameter_ == pytest.approx(privacy_parameter(logs, D1, log=True))
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("alpha", [1.0, 8.0])
 def test_broken_twins_are_caught(alpha):
     caught = {"full rate": 0, "squares": 0, "own class": 0}
@@ -166,7 +166,7 @@ def test_draws_follow_the_law():
         assert (statistic < chi2.isf(1e-6, len(expected) - 1)) == follows
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_best_of_what_the_distances_allow():
     # Equal distances: never worse than the weighted law, nor than the relaxed law.
     for D in (KNOWN["baire"], KNOWN["complete"], words([1.0, 0.7, 0.1])):
@@ -218,7 +218,7 @@ def test_copies_of_points_are_one():
         assert np.array_equal(logs[0], logs[1])
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_every_triangle_of_privacy_is_checked():
     # One bad triangle among 650 points, where the law depends on all of them.
     D = 1 - np.eye(650)
@@ -241,7 +241,7 @@ def tree(seed):
     return D
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("law", ["relaxed", "raised", "weighted", "full rate"])
 def test_near_points_lose_no_more_than_is_promised(law):
     # For points at a distance of 1e-8, the rounding of logarithms is not negligible.
@@ -260,7 +260,7 @@ def test_near_points_lose_no_more_than_is_promised(law):
         assert private.privacy_parameter_ <= alpha and promise.resolution < 1e-9
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_equal_distances_of_accuracy_are_the_same_ones():
     D = tree(0) * (1 + 1e-12)
     for law in ("relaxed", "raised", "weighted"):

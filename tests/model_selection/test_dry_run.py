@@ -155,7 +155,7 @@ def check_paid_as_planned(plan, run):
     assert not plan.at_most
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("name", CALLS)
 def test_a_plan_is_what_is_paid(name):
     estimator, method = CALLS[name]
@@ -187,7 +187,7 @@ FOLDS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("name", FOLDS)
 def test_cross_validation_pays_as_planned(name):
     estimator, options = FOLDS[name]
@@ -198,7 +198,7 @@ def test_cross_validation_pays_as_planned(name):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     "forgotten",
     [
@@ -214,7 +214,7 @@ def test_a_plan_that_forgets_something_is_caught(forgotten):
         check_paid_as_planned(plan, lambda: cross_validate(classifier(), CLOUDS, LABELS, **options))
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("method", ["predict", "score"])
 @pytest.mark.parametrize(
     "estimator", [classifier(), search(classifier(), M), SMALL], ids=["pipeline", "search", "fit"]
@@ -228,7 +228,7 @@ def test_what_is_called_after_a_fit(estimator, method):
     check_paid_as_planned(plan, lambda: getattr(fitted, method)(*arguments))
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(("name", "kind"), all_estimators(private=True))
 def test_every_private_estimator_says_what_it_will_cost(name, kind):
     estimator = make_instance(kind)
@@ -288,7 +288,7 @@ def test_graphs():
     check_paid_as_planned(planned_loss(EdgeFlip(), A), lambda: EdgeFlip().fit_transform(A))
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     ("estimator", "grid", "n_paid"),
     [
@@ -319,7 +319,7 @@ def test_some_of_a_grid_are_counted_as_the_dearest():
     assert plan.at_most and plan.n_releases == 5 and plan.total().epsilon == 10.0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("number", [1, 2, 3, 5, 10])
 @pytest.mark.parametrize("factor", [2, 3])
 def test_halving(number, factor):
@@ -346,7 +346,7 @@ def test_a_budget_that_will_not_do_is_refused_before_anything_is_spent():
     assert check_budget(one, CLOUDS, accountant=PrivacyAccountant(42.0)).n_releases == 21
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("epsilon", [20.9, 21.0, 42.0])
 @pytest.mark.parametrize("composition", ["basic", "zcdp"])
 def test_what_is_accepted_is_paid_in_full(epsilon, composition):

@@ -174,7 +174,7 @@ class Topology:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("name", ["dtm", "rips", "images", "series"])
 def test_a_cloud_is_a_record(name):
     steps = deepcopy(getattr(Topology, name))
@@ -193,7 +193,7 @@ def test_a_cloud_is_a_record(name):
     assert of_labels.holds and "as public" not in of_labels.released
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     "learner",
     [

@@ -39,7 +39,7 @@ def scores(search, clouds):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_one_record_moves_scores_by_one_at_most(rng):
     # For every mass, dimension and rank.
     worst = 0.0
@@ -108,7 +108,7 @@ def test_no_law_loses_more_than_epsilon_and_a_twin_does():
         assert losses[epsilon] > epsilon
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_choice_is_good():
     clouds = [make_two_circles(2000, random_state=0)]
     search = PrivateMassSearch(
@@ -189,7 +189,7 @@ def test_one_cloud_is_not_taken_twice(circles):
     search.fit([circles, copy.deepcopy(circles)])
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_what_public_numbers_make_fail_fails_before_the_payment():
     accountant = PrivacyAccountant(1.0)
     for filtration in (

@@ -165,7 +165,7 @@ def test_what_learns_nothing_is_not_named(pipeline):
         planned_loss(pipeline, ROWS)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_clouds_as_records_leak_nothing():
     features = make_pipeline(
         DTMFiltration(0.3, bounds=(-1, 1), resolution=5),
@@ -180,7 +180,7 @@ def test_clouds_as_records_leak_nothing():
         pipeline.fit(CLOUDS)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_a_box_that_two_steps_share_is_one_release():
     accountant = PrivacyAccountant(10.0)
     both = FeatureUnion([(str(e), PrivatePersistence(e)) for e in (1.0, 2.0)])
@@ -209,7 +209,7 @@ def test_equal_boxes_are_two_releases():
         PrivatePersistence(1.0).fit([first]).transform([second])
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_a_box_of_the_data_is_no_public_box():
     pipeline = diagrams(bounds=None)
     with pytest.warns(PrivacyLeakWarning, match="bounds"):

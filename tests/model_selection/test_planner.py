@@ -26,7 +26,7 @@ def longest_loop(filtration):
     return float(np.ptp(CubicalPersistence(1).fit_transform([filtration])[0], axis=1).max())
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("share", [1.0, 0.4])
 def test_model_by_closed_forms(share):
     thin, thick = LoopModel(2.0, share, 0.0, math.inf), LoopModel(2.0, share, 0.1, math.inf)
@@ -44,7 +44,7 @@ def test_model_by_closed_forms(share):
     assert thin.exists(0.99 * share) and not thin.exists(share)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(("m", "spread"), [(0.05, 0.1), (0.3, 0.1), (0.3, 0.0), (0.5, 0.2)])
 def test_model_by_a_large_sample(m, spread):
     cloud = ring(np.random.default_rng(0), 20_000, spread)
@@ -55,7 +55,7 @@ def test_model_by_a_large_sample(m, spread):
     assert abs(longest_loop(function) - (death - birth)) <= off
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_deviations_by_many_samples():
     rng, m, n = np.random.default_rng(1), 0.3, 800
     model = LoopModel(1.0, 1.0, 0.1, 10.0)
@@ -67,7 +67,7 @@ def test_deviations_by_many_samples():
     np.testing.assert_allclose(np.std(values, axis=0), told, rtol=0.13)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_samples_lose_what_the_model_says():
     # To first order, chance takes more at most once in twenty times: 15 of 60 have a probability
     # below 1e-6.
@@ -124,7 +124,7 @@ def test_resolutions():
     assert resolution_for(0.05, np.ones(3)) == 41
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_the_epsilon_is_the_least():
     plan = plan_release(4000, BOX, loop_radius=1.0, spread=0.1, m=0.3)
     assert plan.visible_persistence >= threshold(plan.error_bound, plan.noise_floor)
@@ -136,7 +136,7 @@ def test_the_epsilon_is_the_least():
     assert np.all(np.diff(plan.curve(plan.epsilon * np.geomspace(0.2, 5, 5)).thresholds) < 0)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_the_pipeline_says_what_the_plan_says():
     plan = plan_release(800, BOX, loop_radius=1.0, spread=0.1, m=0.25)
     filtration, private = plan.make_pipeline().named_steps.values()
@@ -149,7 +149,7 @@ def test_the_pipeline_says_what_the_plan_says():
     assert private is not plan.make_pipeline()[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_the_mass_is_the_best_of_the_list():
     public = {"loop_radius": 1.0, "spread": 0.05, "share": 0.5}
     masses = (0.02, 0.15, 0.3)
@@ -159,7 +159,7 @@ def test_the_mass_is_the_best_of_the_list():
     assert each[0.02] > 2 * chosen.epsilon and MASSES[0] < chosen.m < MASSES[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_what_makes_it_cheaper():
     def epsilon(n=4000, bounds=BOX, **options):
         return plan_release(n, bounds, **{"persistence": 0.4, "m": 0.2, **options}).epsilon
@@ -178,7 +178,7 @@ def test_what_makes_it_cheaper():
     assert epsilon(private=PrivatePersistence(epsilon=100.0)) == usual
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_numbers_of_coordinates():
     def n_dims(bounds, **options):
         plan = plan_release(2000, bounds, persistence=0.3, m=0.2, **options)
@@ -190,7 +190,7 @@ def test_numbers_of_coordinates():
     assert n_dims((0, [1, 1, 1])) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_sentences():
     text = str(plan_release(4000, BOX, loop_radius=1.0, m=0.3))
     assert "shows a loop of 4000 points" in text and "sampling" in text
@@ -262,7 +262,7 @@ def flagged_loops(private, releases):
     return np.array(counts)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("dimensions", [(0, 1), (1,)])
 def test_rings_are_flagged_and_blobs_are_not(dimensions):
     # Correct in 95 of 100, counted in four releases of each of 100 clouds. With other seeds, 0 of
@@ -285,7 +285,7 @@ def test_rings_are_flagged_and_blobs_are_not(dimensions):
     assert (flags == 1).sum() < 50
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_releases_reach_the_error_of_the_plan():
     # More than 36 of 300 above a bound of 95 % have a probability below 1e-6.
     rng, n_releases = np.random.default_rng(5), 300

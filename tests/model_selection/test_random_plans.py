@@ -131,14 +131,14 @@ def planned_and_paid(seed):
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(40), *(pytest.param(s, marks=pytest.mark.slow) for s in range(40, N_PLANS))]
+    "seed", [*range(40), *(pytest.param(s, marks=pytest.mark.laws) for s in range(40, N_PLANS))]
 )
 def test_random_nests_pay_as_planned(seed):
     planned, paid = planned_and_paid(seed)
     assert planned == paid
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_random_nests_cover_what_can_be_forgotten(monkeypatch):
     """A plan that forgets one kind of call is caught by many of the nests."""
     methods = dict(_dry_run._METHODS)

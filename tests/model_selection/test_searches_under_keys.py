@@ -38,8 +38,8 @@ ON_A_LATTICE = DTMFiltration(m=0.5, bounds=(0, 1), resolution=9)
 PROCESSES = [
     "sequential",
     "threading",
-    pytest.param("loky", marks=pytest.mark.slow),
-    pytest.param("multiprocessing", marks=pytest.mark.slow),
+    pytest.param("loky", marks=pytest.mark.engines),
+    pytest.param("multiprocessing", marks=pytest.mark.engines),
 ]
 
 
@@ -48,7 +48,7 @@ def search_of_rows(accountant, *steps):
     return GridSearchCV(model, {"dplloyd__n_clusters": [2, 3]}, cv=5, error_score="raise")
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("backend", PROCESSES)
 def test_a_search_that_is_made_again_pays_once(backend, tmp_path):
     budget, key = PrivacyAccountant(5.5, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
@@ -73,7 +73,7 @@ def test_a_search_that_is_made_again_pays_once(backend, tmp_path):
     assert len(budget) == 11
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_steps_that_release_in_transform_pay_once(tmp_path):
     clouds = [np.random.default_rng(i).uniform(size=(60, 2)) for i in range(12)]
     y = np.arange(12) % 2
@@ -94,7 +94,7 @@ def test_steps_that_release_in_transform_pay_once(tmp_path):
     assert np.array_equal(*scores)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize("keyed", [True, False])
 def test_a_search_whose_worker_dies_is_made_again(keyed, tmp_path):
@@ -141,7 +141,7 @@ class Stops(TransformerMixin, BaseEstimator):
         return X
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.filterwarnings("ignore:Stops learnt")
 def test_after_ctrl_c_the_same_search_goes_on(tmp_path):
     budget, key = PrivacyAccountant(5.5, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
@@ -153,7 +153,7 @@ def test_after_ctrl_c_the_same_search_goes_on(tmp_path):
     assert len(budget) == 11
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_nested_searches_pay_once(tmp_path):
     budget, key = PrivacyAccountant(1e3, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
     scores = []
@@ -164,7 +164,7 @@ def test_nested_searches_pay_once(tmp_path):
     assert np.array_equal(*scores)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_what_shares_an_accountant_has_keys_of_its_own():
     budget, key = PrivacyAccountant(10.0, 1e-3), ReleaseKey()
     keyed = budget.under(key)
@@ -182,7 +182,7 @@ def test_what_shares_an_accountant_has_keys_of_its_own():
     assert len(budget) == 5
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_pickles_of_what_was_fitted_hold_no_key():
     def keyed():
         return PrivacyAccountant(1e3, 1e-3).under(ReleaseKey())

@@ -88,7 +88,7 @@ CASES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("case", CASES)
 def test_no_law_loses_more_than_epsilon_and_a_twin_does(case, rng):
     options, make, level = CASES[case]
@@ -108,7 +108,7 @@ def test_no_law_loses_more_than_epsilon_and_a_twin_does(case, rng):
         assert worst[TwiceTheRate] > 1.2
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("case", CASES)
 def test_releases_are_of_the_enumerated_law(case):
     options, make, _ = CASES[case]
@@ -132,7 +132,7 @@ def test_releases_are_of_the_enumerated_law(case):
         assert ((observed - other) ** 2 / other).sum() > chi2.isf(FALSE_ALARM, len(other) - 1)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_choices_of_the_systems_entropy_take_the_best():
     scores = [np.array([-9, 40, -40]), np.array([30, -30])]
     assert {tuple(choose_jointly(scores, 1, 2.0, None)) for _ in range(50)} == {(1, 0)}
@@ -154,7 +154,7 @@ def true_statement(lives, thresholds, counts, margin, most):
     return True
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_statements_fail_no_more_often_than_they_say(rng):
     # Functions with many features near the threshold, at distances of the margin.
     n_releases, most, confidence = 2000, 5, 0.8
@@ -323,7 +323,7 @@ def test_too_many_combinations_are_refused():
         PrivateBettiNumbers(1.0, 0.2, (0, 1, 2), max_count=100).fit([item])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("n", "epsilon"),
     [(4000, 0.25), (20_000, 0.06)],

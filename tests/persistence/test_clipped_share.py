@@ -90,7 +90,7 @@ def test_the_share_has_the_noise_that_was_paid_for():
     assert chisquare(seen, 4000 * np.append(half, 1 - half.sum())).pvalue < 1e-7
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_box_that_misses_the_points_is_seen():
     private = PrivatePersistence(2.0, clipped_share=True)
     F = functions(X, 10.0, 16.5)
@@ -106,7 +106,7 @@ def test_a_box_that_misses_the_points_is_seen():
     assert 0 <= boxed.clipped_share_ <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     "private",
     [PrivatePersistence(0.2), PrivateBettiNumbers(0.2, threshold=0.2), PersistenceProfile(0.05)],
@@ -151,7 +151,7 @@ class Clipped(PrivatePersistence):
         return [(10, int(np.sum(np.asarray(x) > 0.5) > 3)) for x in X]
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_the_battery_holds_with_the_share():
     private = Clipped(clipped_share=True, sensitivity=0.1, upper=1.0, max_points=2)
     assert check_privacy(private) > 40
@@ -186,7 +186,7 @@ def test_counts_and_diagrams_share_no_coins(keyed, monkeypatch):
     assert len({tuple(words) for words in coins}) == 4
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("method", ["exact", "lattice"])
 def test_one_point_moves_the_count_by_one(method):
     box = (np.full(2, -1.0), np.full(2, 2.0))

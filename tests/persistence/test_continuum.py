@@ -35,7 +35,7 @@ def summaries(diagrams, target):
     return np.array([distance, longest, death])
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     "diagram",
     [[[0.1, 0.8]], [[0.1, 0.8], [0.2, 0.6], [0.5, 0.55]], [[0.3, 0.4], [0.3, 0.41]]],
@@ -53,7 +53,7 @@ def test_against_rejection(diagram):
         assert ks_2samp(a + jitter, b + jitter).pvalue > 1e-6
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_against_a_long_chain():
     # 150 independent chains of 1,000 steps at a low rate, at which chains converge.
     diagram = np.array([[0.1, 0.8], [0.5, 0.55]])

@@ -50,7 +50,7 @@ def test_essential_class_is_capped_at_upper():
     assert components[:, 1].max() <= 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_loops_of_two_circles_die_at_their_radii():
     # The distance-to-measure at the centre of a circle is its radius.
     X = make_two_circles(4000, random_state=0)

@@ -9,7 +9,7 @@ from sklearn_dptda.persistence import wasserstein_distance
 from ._oracles import bottleneck
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_against_exact_matching(rng):
     for _ in range(400):
         first, second = (
@@ -58,7 +58,7 @@ def with_infinities(rng, n):
     return np.sort(rng.choice(values, (n, 2), p=[0.2, *[0.12] * 5, 0.2]), axis=1)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_infinite_coordinates_against_every_matching(rng):
     finite = 0
     for _ in range(300):

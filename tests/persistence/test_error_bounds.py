@@ -61,7 +61,7 @@ MEASURES = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("measure", MEASURES)
 def test_weights_of_balls_by_enumeration(measure, rng):
     everything = [(P, weight(P, measure)) for P in diagrams(2)]
@@ -82,7 +82,7 @@ def test_weights_of_balls_by_enumeration(measure, rng):
                         assert clear.lowest(s) <= ball
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("measure", MEASURES)
 def test_bounds_hold_for_exact_laws(measure):
     # Tails by enumeration, for every diagram of the class. The level is the smallest one for which
@@ -186,7 +186,7 @@ def released_errors(private, exact, sensitivity, upper, n):
         yield max(bottleneck_distance(a, b) for a, b in zip(exact, release, strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("options", [{}, {"utility": "sum"}, {"slab": "persistence"}])
 def test_coverage_of_the_worst(options):
     # 300 draws each from diagrams near the bound: at 95 %, more than 41 errors above it have a
@@ -211,7 +211,7 @@ def test_coverage_of_the_worst(options):
     assert largest > inside / 1.5
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_where_there_is_nothing_the_floor_is_kept():
     # 1,000 draws: at 95 %, more than 95 above the floor have a probability below 1e-8.
     assert binom.sf(95, 1000, 0.05) < 1e-8
@@ -226,7 +226,7 @@ def test_where_there_is_nothing_the_floor_is_kept():
         assert sum((lengths > floor).any() for lengths in shown) <= 95
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_numbers_of_two_circles():
     X = make_two_circles(4000, random_state=0)
     filtration = DTMFiltration(0.2, bounds=(-2.5, 3)).fit_transform([X])[0]
@@ -251,7 +251,7 @@ def test_numbers_of_two_circles():
 
 
 @pytest.mark.parametrize(
-    "error", [0.1, *(pytest.param(e, marks=pytest.mark.slow) for e in (0.5, 0.03))]
+    "error", [0.1, *(pytest.param(e, marks=pytest.mark.laws) for e in (0.5, 0.03))]
 )
 def test_more_epsilon_less_error(error):
     public = (0.003, 2.7)
@@ -263,7 +263,7 @@ def test_more_epsilon_less_error(error):
     assert at <= error < below * 1.05
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_what_counts_is_the_loss_over_the_range():
     private, public = PrivatePersistence(), (0.003, 2.7)
     assert math.isinf(epsilon_for_error(0.002, private, *public))
@@ -271,7 +271,7 @@ def test_what_counts_is_the_loss_over_the_range():
     assert scaled == pytest.approx(1e5 * bottleneck_error_bound(PrivatePersistence(2.0), *public))
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_hopeless_fits_warn_before_they_are_paid():
     accountant = PrivacyAccountant(5.0)
     private = PrivatePersistence(1.0, sensitivity=0.1, upper=2.0, accountant=accountant)
@@ -281,7 +281,7 @@ def test_hopeless_fits_warn_before_they_are_paid():
     assert math.isinf(private.error_bound_) or private.error_bound_ > 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_no_infinite_epsilon_is_recommended():
     # Errors are at least the sensitivity. A feature of a quarter of the range is visible if they
     # are below half of it, .25. With .249, that is found out by looking for an epsilon.
@@ -297,7 +297,7 @@ def test_no_infinite_epsilon_is_recommended():
         epsilon_for_error(0.25, PrivatePersistence(mechanism="mcmc"), 0.3, 2.0)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_coarse_lattices_warn():
     rng = np.random.default_rng(0)
     clouds = [rng.uniform(size=(2000, 3))]
@@ -307,7 +307,7 @@ def test_coarse_lattices_warn():
     assert private.error_bound_ > rough.transform(clouds)[0].approximation_error
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_one_coarse_lattice_of_several_warns():
     # The error of the other filtration is larger, but less than its sensitivity.
     values, axes = np.ones((4, 4)), (np.arange(4.0),) * 2
@@ -382,7 +382,7 @@ def test_points_beyond_noise():
         assert not not_empty([], 0.1, dimension=dimension)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_flagged_is_near_a_feature():
     # Two weak loops raise the level, and with it the noise: 400 releases each. At 95 %, more than
     # 45 with a false flag have a probability below 1e-6.
@@ -412,7 +412,7 @@ def test_what_is_flagged_is_near_a_feature():
         assert longest_would_fail > 60
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_a_lattice_widens_the_class():
     # 30 points that are just too short on the cloud, and longer by its error on the lattice: at 95
     # %, more than 45 of 400 that are flagged have a probability below 1e-6.
@@ -433,7 +433,7 @@ def test_a_lattice_widens_the_class():
     assert shown <= 45 and far <= 45
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_flags_are_right_on_a_ring_and_a_disc():
     # 200 releases each: at 95 %, more than 29 with a false flag have a probability below 1e-6.
     assert binom.sf(29, 200, 0.05) < 1e-6

@@ -135,7 +135,7 @@ def law(epsilon, measure):
     return np.array([[float(x / sum(row)) for x in row] for row in weights])
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("name", ["uniform", "spike-slab"])
 def test_enumerated_mechanisms_are_not_below_the_floor(epsilon, name):
@@ -163,7 +163,7 @@ def test_randomised_response_attains_the_floor_of_a_pair(K):
     assert mean_error_floor(epsilon, 1.0, float(SIZE)) >= K * lie - 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_an_enumerated_twin_that_spends_more_is_below():
     # Our law, compared with the floor of a smaller epsilon than that of its draws.
     laws = law(10.0, make_base_measure("spike-slab", SIZE, 2, spike=0.9))

@@ -30,7 +30,7 @@ def table_of(rate, n_levels):
     return decay_table(*float(rate).as_integer_ratio(), n_levels)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(("name", "linear"), MEASURES)
 @pytest.mark.parametrize(("size", "max_points"), [(4, 2), (5, 2), (4, 3)])
 def test_each_tuple_in_the_ball_has_exactly_one_accepted_labelling(name, linear, size, max_points):
@@ -60,7 +60,7 @@ def test_each_tuple_in_the_ball_has_exactly_one_accepted_labelling(name, linear,
                 assert volume == cover.weight(r)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(("name", "linear"), MEASURES)
 @pytest.mark.parametrize("rate", [0.1, 1.0])
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_law_matches_enumeration(name, linear, rate, diagram):
     assert chisquare(observed[keep], expectation[keep]).pvalue > 1e-6
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_wrong_rate_is_rejected():
     # The broken twin of the test above: a law at 1.25 times the rate must be detected.
     measure = make_base_measure("spike-slab", 5, 2)
@@ -104,7 +104,7 @@ def test_wrong_rate_is_rejected():
     assert chisquare(observed[keep], n * mass[keep]).pvalue < 1e-6
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(("name", "linear"), MEASURES)
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_exact_privacy_loss_of_neighbouring_diagrams(name, linear, epsilon):
@@ -150,7 +150,7 @@ def test_births_keep_their_support_and_their_loss(epsilon):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_births_are_drawn_by_that_law():
     # 20,000 draws, with a false-alarm rate of 1e-6. The exact birth lies at the edge.
     size, table = 20, table_of(0.2, 21)
@@ -173,7 +173,7 @@ def test_decay_table_never_falls_faster_than_the_rate(rate):
     assert table.weight(50) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("n_points", [3, 50, 500, 2000])
 def test_acceptance(n_points):
     # Three long features with noise near the diagonal, and at least 200 proposals per cell.

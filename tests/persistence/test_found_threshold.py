@@ -50,7 +50,7 @@ def test_the_law_of_many_is_that_of_few(rng):
             )
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_no_record_costs_more_than_epsilon_and_twins_do():
     worst, moved = dict.fromkeys((PrivateBettiNumbers, TwiceTheRate, WithoutUnits), 0.0), 0
     pairs = [
@@ -73,7 +73,7 @@ def test_no_record_costs_more_than_epsilon_and_twins_do():
     assert worst[WithoutUnits] > 1.2
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_releases_are_of_the_enumerated_law():
     # 20,000 draws, at a false-alarm rate of 1e-6. Another rate is detected.
     item, n = filtration(loops([0.35, 0.3, 0.02]), 2.0**-6), 20_000
@@ -95,7 +95,7 @@ def test_releases_are_of_the_enumerated_law():
     assert max(p_value(0.8 * choice.rate), p_value(1.25 * choice.rate)) < 1e-6
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, math.inf])
 def test_circles_and_blobs_are_counted_without_a_threshold(epsilon):
     # 100 draws: each is wrong in at most one of a hundred cases. More than 12 have a probability
@@ -118,7 +118,7 @@ def test_circles_and_blobs_are_counted_without_a_threshold(epsilon):
             assert 0 < private.thresholds_[0] < 0.9 * private.cap_[0] * 1.001
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_margins_hold_whatever_the_records_are():
     # There are features around all thresholds. Failures of 20 % are stated: more than 266 of 1000
     # have a probability below 1e-6.

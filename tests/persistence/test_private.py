@@ -17,7 +17,7 @@ from sklearn_dptda import (
     PrivatePersistence,
 )
 from sklearn_dptda.persistence._mechanisms import make_grid, mechanism_of
-from tests._exact_losses import draws_of
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 
 
 def test_infinite_epsilon_is_the_exact_sibling(filtration):
@@ -52,7 +52,7 @@ def test_output_is_valid(filtration, options, random_state):
         assert (diagram[:, 0] < diagram[:, 1]).all() or options.get("mechanism") == "mcmc"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_large_epsilon_comes_close(filtration):
     estimator = PrivatePersistence(epsilon=1000.0, max_points=30).fit([filtration])
     assert -estimator.score([filtration]) < 0.02
@@ -63,7 +63,7 @@ def copies(filtration, n):
     return [copy.deepcopy(filtration) for _ in range(n)]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_one_object_is_not_released_twice_for_one_payment(filtration):
     accountant = PrivacyAccountant(10.0)
     private = PrivatePersistence(1.0, accountant=accountant).fit([filtration])
@@ -84,7 +84,7 @@ def test_one_object_is_not_released_twice_for_one_payment(filtration):
     assert len(private.transform(copies(filtration, 3))) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_error_falls_with_epsilon(filtration):
     scores = [
         -PrivatePersistence(e, random_state=0).fit([filtration]).score(copies(filtration, 30))
@@ -93,7 +93,7 @@ def test_error_falls_with_epsilon(filtration):
     assert scores[0] > 1.5 * scores[1] > 2 * scores[2]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_seed_reproduces_and_clouds_differ(filtration):
     def release():
         return PrivatePersistence(random_state=7).fit_transform(copies(filtration, 2))
@@ -103,7 +103,7 @@ def test_seed_reproduces_and_clouds_differ(filtration):
     assert not np.array_equal(first[0][0], first[1][0])
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_n_jobs_changes_nothing(filtration):
     clouds = copies(filtration, 3)
     serial = PrivatePersistence(random_state=7).fit_transform(clouds)
@@ -136,7 +136,7 @@ def test_guarantee_tells_the_truth(filtration, circles):
         PrivatePersistence().fit([filtration]).transform(leaky)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("dimensions", [(0, 1), (0, 1, 2)])
 @pytest.mark.parametrize("delta", [1e-9, 1e-3])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 5.0])
@@ -304,7 +304,7 @@ def test_constant_functions_and_functions_at_their_bound(n):
         assert components.shape[1] == loops.shape[1] == 2
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_rounding_never_widens_the_sensitivity(rng):
     for _ in range(2000):
         sensitivity, upper = 10 ** rng.uniform(-4, 0, 2)
@@ -320,7 +320,7 @@ def test_rounding_never_widens_the_sensitivity(rng):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_neighbours_raise_and_warn_alike_and_leave_the_same_fitted_state():
     # 200 pairs, including degenerate ones. The first epsilon is too small for any signal, and the
     # warning depends on public numbers only.
@@ -367,5 +367,5 @@ def test_levels_lose_epsilon_over_two_sensitivities(epsilon, sensitivity, upper)
 @pytest.mark.parametrize("threshold", [None, 0.2])
 def test_a_choice_of_counts_loses_epsilon(threshold, filtration):
     private = PrivateBettiNumbers(0.7, threshold, random_state=0)
-    (draw,) = draws_of(lambda: private.fit_transform([filtration]))
+    (draw,) = recorded(lambda: private.fit_transform([filtration])).crossings
     assert draw.metric == "range" and draw.loss == pytest.approx(0.7)

@@ -25,7 +25,7 @@ from sklearn_dptda.persistence._exact_sampler import (
 from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_of
 from sklearn_dptda.persistence._private_cap import CapsBall, ChoiceOfCap, Member, gates_of_caps
 from sklearn_dptda.privacy import NoiseSource
-from tests._exact_losses import draws_of
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 
 from ._oracles import level, random_diagram, states
 
@@ -88,7 +88,7 @@ def random_family(rng, size, most):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("decay", [0, 5])
 @pytest.mark.parametrize(("size", "seed"), [(3, 0), (4, 1), (5, 2), (4, 3)])
 def test_law_is_that_of_full_enumeration(size, seed, decay):
@@ -165,7 +165,7 @@ def diagrams_of(filtration):
     return caps, diagrams
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_one_point_moves_no_gate_by_more_than_one():
     most = twin = 0.0
     for k in (1, 2, 6):
@@ -235,13 +235,13 @@ def test_a_choice_and_a_profile_lose_epsilon_together():
     X = make_two_circles(2000, random_state=0)
     functions = DTMFiltration(0.2, bounds=(-2.5, 3), resolution=15).fit_transform([X])
     private = PersistenceProfile(2.0, random_state=0)
-    choice, profile = draws_of(lambda: private.fit_transform(functions))
+    choice, profile = recorded(lambda: private.fit_transform(functions)).crossings
     assert choice.loss == pytest.approx(0.2 * 2.0) and choice.metric == "range"
     assert profile.loss == pytest.approx(0.8 * 2.0) and profile.metric == "linf"
     assert choice.loss + profile.loss <= 2.0 * (1 + 1e-15)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_a_cap_by_itself_is_drawn_by_the_law_and_by_public_numbers(monkeypatch):
     # 20,000 draws: a false-alarm rate of 1e-6.
     *_, (cloud, _) = hostile_pairs(6)
@@ -265,7 +265,7 @@ def test_a_cap_by_itself_is_drawn_by_the_law_and_by_public_numbers(monkeypatch):
     assert ChoiceOfCap.of(math.inf, caps) is None
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_values_under_all_caps_are_those_of_each_cap():
     rng = np.random.default_rng(0)
     for d, p, method in itertools.product((1, 2, 3), (1, 2.5), ("exact", "lattice")):
@@ -291,7 +291,7 @@ def test_values_of_people_under_all_caps():
         np.testing.assert_allclose(own.values, one.values, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_little_budget_draws_as_under_one_cap():
     cloud = make_two_circles(500, random_state=0)
     options = {"m": 0.2, "bounds": (-2.5, 3)}
@@ -307,7 +307,7 @@ def test_little_budget_draws_as_under_one_cap():
         assert private.cap_ == family[0].upper
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     "options", [{"utility": "sum"}, {"upper": 2.0}, {"mechanism": "mcmc", "n_iter": 3}]
 )
@@ -328,7 +328,7 @@ def test_errors_of_a_markov_chain_are_not_known(epsilon, error):
     np.testing.assert_array_equal(private.error_bounds_, [error])
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("dimensions", [0, 1, (0, 1), (1, 0), (0, 1, 2)])
 def test_what_is_drawn_lies_below_its_cap(dimensions):
     rng = np.random.default_rng(0)
@@ -351,7 +351,7 @@ def test_what_is_drawn_lies_below_its_cap(dimensions):
     assert min(caps) < family[0].upper
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_wide_box_costs_less_than_under_one_cap():
     # Means of ten releases. At the fixed cap, the loops are lost.
     cloud, options = make_two_circles(4000, random_state=101), {"m": 0.2, "bounds": (-8.0, 8.5)}
@@ -369,7 +369,7 @@ def test_a_wide_box_costs_less_than_under_one_cap():
     assert errors["private"] < 0.4 * errors[None]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_bounds_hold_under_the_cap_that_is_drawn():
     # Each bound is missed with a probability of at most 5 %. More than 22 misses of 100 have a
     # probability below 1e-6.
@@ -391,7 +391,7 @@ def test_bounds_hold_under_the_cap_that_is_drawn():
     assert len(exact) > 1 or cap < family[0].upper
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_bounds_and_floors_of_caps():
     public, caps = (0.004, 2.0), [(0.004 * s, 2.0 * s) for s in SHARES[1:]]
     for epsilon in (0.2, 0.5, 2.0):

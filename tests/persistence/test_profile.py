@@ -43,7 +43,7 @@ def moved(values, other, sensitivity, upper=1.0, numbers=NUMBERS):
 # Sensitivity.
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_random_neighbours_stay_within_the_sensitivity(rng):
     worst = 0.0
     for _ in range(500):
@@ -72,7 +72,7 @@ def test_worst_neighbours_reach_it(make, sensitivity):
     assert allowed - 4 <= steps <= allowed
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_rounding_to_steps_never_widens_it(rng):
     # Compared with exact fractions, with values at the ends of steps.
     for _ in range(500):
@@ -111,7 +111,7 @@ def law(center, rate, reach):
     return points, weights
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", [0, None])
 def test_noise_is_of_the_law(seed):
     rate, n, truth = 0.4, 20_000, np.array([[5], [2]])
@@ -168,7 +168,7 @@ def longest_loop(kind, pair, **options):
     return audit_epsilon(mechanism, *pair, confidence=1 - FALSE_ALARM, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "caught"), [(PersistenceProfile, False), (TwiceTheRate, True)])
 def test_audit_passes_and_catches_a_twin_of_half_the_noise(kind, caught):
     values = loops([0.3, 0.1])
@@ -181,7 +181,7 @@ def test_audit_passes_and_catches_a_twin_of_half_the_noise(kind, caught):
 # Post-processing and intervals.
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_bringing_in_order_never_moves_away(rng):
     for _ in range(500):
         rows = tuple(rng.integers(1, 5, size=2))
@@ -275,7 +275,7 @@ def exact_once(monkeypatch):
     monkeypatch.setattr(_private_cap, "gates_of_caps", gates_once)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("options", [{}, {"n_longest": 1, "homology_dimensions": 1}])
 def test_intervals_hold_at_once_as_often_as_they_say(options, exact_once):
     n_releases = 2000
@@ -304,7 +304,7 @@ def test_intervals_hold_at_once_as_often_as_they_say(options, exact_once):
     assert held.min() <= binom.isf(FALSE_ALARM, n_releases, 0.93)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_a_cap_of_its_own_choice_is_worth_its_share(exact_once):
     # Errors relative to the persistences of the default cap, whatever the chosen cap hides.
     def errors(items):
@@ -320,7 +320,7 @@ def test_a_cap_of_its_own_choice_is_worth_its_share(exact_once):
         assert ratios.max() < most
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_error_of_the_longest_loop(exact_once):
     (item,) = DTMFiltration(m=0.2, bounds=(-2.5, 3)).fit_transform(four_clouds()[:1])
     exact = PersistenceProfile(np.inf).fit_transform([item])
@@ -368,7 +368,7 @@ def test_extreme_losses(epsilon, n_longest, seed):
     assert epsilon < 1 or abs(profile[n_longest] - 0.3) < 1e-4
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_large_epsilon_comes_close_and_error_falls(filtration):
     exact = PersistenceProfile(np.inf).fit_transform([filtration])
     errors = []

@@ -45,7 +45,7 @@ def test_rips_distance_of_figure_3_in_closed_form():
     assert expected == pytest.approx(0.762, abs=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_measure_distance_of_figure_3_needs_few_neighbours():
     def median(n, mass):
         clouds = [make_two_circles(n, random_state=seed) for seed in range(5)]
@@ -73,7 +73,7 @@ def test_sensitivity_of_appendix_c_does_not_cover_the_circles():
     assert change <= 2 * filtrations[0].sensitivity
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_500_data_sets_are_released_in_one_call_whatever_the_number_of_workers():
     # Each data set occurs twice. Separate noise distinguishes the two copies.
     clouds = [make_two_circles(60, random_state=i % 250) for i in range(500)]

@@ -40,7 +40,7 @@ def law(errors, epsilon, delta):
 EXACT = [[], [(1, 4)], [(0.5, 3.5)], [(0, 5), (1, 3)], [(0, 2), (2, 4), (1, 5)], [(2.5, 3)]]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("epsilon", [2.0, 10.0, 40.0])
 def test_mended_proposition_15_holds_for_the_enumerated_law(most, epsilon):
@@ -83,7 +83,7 @@ def test_two_dimensions_add():
         assert joint[total > bound].sum() <= 1 - confidence
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_tuples_of_exactly_as_many_places():
     every, n_places = releases(SIZE, 2)
     orders = np.array([len(set(P)) if len(P) == 2 else 0 for P in every])
@@ -104,8 +104,8 @@ def test_tuples_of_exactly_as_many_places():
         assert weights[errors > bound].sum() <= 0.1 * weights.sum()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [16, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.laws
+@pytest.mark.parametrize("size", [16, pytest.param(64, marks=pytest.mark.laws)])
 def test_proposition_15_fails_where_a_diagram_has_fewer_points(size):
     # Three places of points in a row: two components die at a quarter of the diameter, here in
     # steps of the grid, and a release has one point.

@@ -49,7 +49,7 @@ def random_diagrams(seed, n=12, m=9):
     return tuple(np.sort(rng.uniform(size=(k, 2)), axis=1) for k in (n, m))
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", range(6))
 def test_against_brute_force(seed):
     P, Q = random_diagrams(seed)
@@ -62,7 +62,7 @@ def test_against_brute_force(seed):
     assert found <= by_factor + 1e-6 and found >= by_factor - 2e-3
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_returned_is_attained(seed):
     P, Q = random_diagrams(seed, 30, 40)
@@ -72,7 +72,7 @@ def test_what_is_returned_is_attained(seed):
     assert bottleneck_distance(factor * P, Q) == pytest.approx(value, abs=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", range(3))
 def test_invariance_and_symmetry(seed):
     P, Q = random_diagrams(seed)
@@ -90,7 +90,7 @@ def test_invariance_and_symmetry(seed):
     assert dilation_dissimilarity(7 * P, Q) == pytest.approx(dilation_dissimilarity(P, Q), abs=2e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("kind", [Shifts, Dilations])
 def test_ranges_are_excluded_only_for_a_reason(kind, rng):
     # No parameter attains a value that a range excludes.
@@ -135,7 +135,7 @@ def test_bad_input():
         shift_invariant_bottleneck_distance([[-np.inf, 0]], PAIR)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_far_from_the_origin():
     # If timestamps are coordinates, the precision of floating-point numbers ends before the
     # tolerance.
@@ -149,7 +149,7 @@ def test_far_from_the_origin():
     assert dilation_dissimilarity(P, Q, tol=1e-300) == pytest.approx(0.35, abs=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e3, 1e6, 1e12])
 def test_units_of_the_first_diagram_do_not_matter(scale, rng):
     P, Q = random_diagrams(0)
@@ -164,7 +164,7 @@ def test_units_of_the_first_diagram_do_not_matter(scale, rng):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_an_offset_does_not_loosen_the_tolerance(rng):
     for seed in range(10):
         P, Q = random_diagrams(seed)

@@ -22,7 +22,7 @@ def test_rule():
     assert points(300, 5) == pytest.approx(points(300, 20))
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.filterwarnings("ignore:At epsilon")
 @pytest.mark.parametrize("epsilon", [0.05, 0.2, 1.0, 5.0])
 def test_nothing_stays_nothing(epsilon):

@@ -176,7 +176,7 @@ def test_styles_of_neighbouring_clusters_share_nothing():
     assert len({tuple(map(str, look.values())) for look in looks}) == 40
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @pytest.mark.parametrize("name", ["merged", "private"])
 def test_tree_of_an_estimator(name, request):
     estimator = request.getfixturevalue(name)
@@ -195,7 +195,7 @@ def test_tree_of_an_estimator(name, request):
     assert legend_of(ax) == ["cluster 0", "cluster 1"]
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_leaves_carry_the_number_of_their_mode(private):
     ax = DendrogramDisplay.from_estimator(private).ax_
     heights = private._mixture().height(private.modes_)
@@ -206,7 +206,7 @@ def test_leaves_carry_the_number_of_their_mode(private):
         assert low_at[place] == pytest.approx(heights[mode] - heights.min())
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_threshold_is_where_the_estimator_cut(merged, moons):
     threshold = float(merged.linkage_[3, 2]) + 1e-3
     estimator = MorseMerging(merged.estimator, merge_threshold=threshold).fit(moons)
@@ -260,7 +260,7 @@ def test_estimators_without_a_tree_are_refused(moons):
 # Densities.
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_density_of_an_estimator(merged):
     display = MixtureDensityDisplay.from_estimator(merged, grid_resolution=40, title="moons")
     ax = display.ax_
@@ -286,7 +286,7 @@ def test_density_of_an_estimator(merged):
     assert first.get_color() != second.get_color() and first.get_marker() != second.get_marker()
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_limits_are_the_estimators_bounds_or_three_deviations(private, merged, moons):
     ax = MixtureDensityDisplay.from_estimator(private, grid_resolution=20).ax_
     assert (ax.get_xlim(), ax.get_ylim()) == ((-1.5, 2.5), (-1.0, 1.5))
@@ -302,7 +302,7 @@ def test_limits_are_the_estimators_bounds_or_three_deviations(private, merged, m
     np.testing.assert_allclose([ax.get_xlim(), ax.get_ylim()], np.column_stack([low, high]))
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_ellipses_are_one_deviation_around_the_means_in_the_clusters_style(private):
     ax = MixtureDensityDisplay.from_estimator(private, grid_resolution=20).ax_
     rings = [line for line in lines_of(ax) if line.get_path_effects()]
@@ -316,7 +316,7 @@ def test_ellipses_are_one_deviation_around_the_means_in_the_clusters_style(priva
         assert ring.is_dashed() == (look["linestyle"] != "-")
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @pytest.mark.parametrize("name", ["merged", "private", "four_columns"])
 def test_paths_lead_from_each_pass_to_a_mode_on_either_side(name, request):
     estimator = request.getfixturevalue(name)
@@ -339,7 +339,7 @@ def test_paths_climb(merged):
         assert len(path) > 3 and (np.diff(heights) < 1e-6).all()
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_areas_of_high_density_are_around_the_modes(merged):
     ax = MixtureDensityDisplay.from_estimator(merged).ax_
     (image,) = (c for c in ax.collections if isinstance(c, QuadContourSet) and c.filled)
@@ -349,7 +349,7 @@ def test_areas_of_high_density_are_around_the_modes(merged):
     assert not any(path.contains_point([0.5, 0.25]) for path in high)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_boundary_is_where_predict_changes(merged):
     ax = MixtureDensityDisplay.from_estimator(merged).ax_
     (boundary,) = boundaries(ax)
@@ -362,7 +362,7 @@ def test_boundary_is_where_predict_changes(merged):
     assert (found.min(axis=1) < found.max(axis=1)).mean() > 0.98
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_more_than_two_clusters_have_a_line_around_each():
     X, _ = make_blobs(600, centers=[[0, 0], [8, 0], [0, 8]], random_state=0)
     estimator = MorseMerging(GaussianMixture(3, random_state=0), n_clusters=3).fit(X)
@@ -383,7 +383,7 @@ def test_what_is_not_wanted_is_not_drawn(merged):
     assert not boundaries(ax) and len(ax.figure.axes) == 1 and len(lines_of(ax)) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_colours_go_down_to_the_lowest_pass():
     tree = MorseMerging(GaussianMixture(2, random_state=0))
     X, _ = make_blobs(400, centers=[[0, 0], [0, 12]], random_state=0)
@@ -399,7 +399,7 @@ def test_one_mode_has_no_pass_and_no_boundary(one_mode):
     assert not boundaries(display.ax_) and not display.paths
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_mixtures_without_modes(moons):
     for mixture in (DPMoG(4, bounds=BOX, random_state=0), GaussianMixture(4, random_state=0)):
         ax = MixtureDensityDisplay.from_estimator(mixture.fit(moons), grid_resolution=20).ax_
@@ -407,7 +407,7 @@ def test_mixtures_without_modes(moons):
         assert len(lines_of(ax)) == len(mixture.weights_)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_more_columns_are_drawn_as_the_exact_marginal(four_columns):
     display = MixtureDensityDisplay.from_estimator(four_columns, features=(3, 1))
     mixture = four_columns.estimator_
@@ -422,7 +422,7 @@ def test_more_columns_are_drawn_as_the_exact_marginal(four_columns):
     assert display.ax_.get_xlabel() == "feature 3" and display.ax_.get_ylabel() == "feature 1"
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_swapped_columns_are_the_transposed_picture(private):
     plain = MixtureDensityDisplay.from_estimator(private, grid_resolution=20)
     swapped = MixtureDensityDisplay.from_estimator(private, features=(1, 0), grid_resolution=20)
@@ -431,7 +431,7 @@ def test_swapped_columns_are_the_transposed_picture(private):
     assert swapped.ax_.get_xlim() == (-1.0, 1.5)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_names_of_columns_are_on_the_axes_and_no_warning_is_given(moons):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(moons, columns=["age", "income"])
@@ -442,7 +442,7 @@ def test_names_of_columns_are_on_the_axes_and_no_warning_is_given(moons):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "income")
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_given_axes_are_used(merged):
     _, (left, right) = plt.subplots(1, 2)
     assert MixtureDensityDisplay.from_estimator(merged, grid_resolution=20, ax=left).ax_ is left
@@ -467,7 +467,7 @@ def test_unfitted_estimators_are_refused(estimator):
         MixtureDensityDisplay.from_estimator(estimator)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_import_leaves_matplotlib_alone():
     code = "import sys, sklearn_dptda.plotting; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,7 +10,7 @@ from sklearn_dptda.plotting import PersistenceDiagramDisplay
 DIAGRAMS = [np.array([[0.0, np.inf], [0.1, 0.5]]), np.array([[0.2, 0.9]])]
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_points_reference_and_band_are_there():
     pytest.importorskip("plotly")
     display = PersistenceDiagramDisplay(DIAGRAMS, reference=DIAGRAMS, upper=1.0, error_bound=0.05)
@@ -23,7 +23,7 @@ def test_points_reference_and_band_are_there():
     assert figure.layout.title.text == "one"
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_a_plain_diagram_has_no_band_and_other_dimensions_have_a_mark():
     pytest.importorskip("plotly")
     figure = PersistenceDiagramDisplay([DIAGRAMS[1]], homology_dimensions=[3]).to_plotly()

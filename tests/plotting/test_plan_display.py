@@ -6,7 +6,7 @@ from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.plotting import ReleasePlanDisplay
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_plans_are_drawn_as_they_are():
     plan = plan_release(4000, (-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.3)
     epsilons = plan.epsilon * np.array([0.01, 0.5, 1.0, 3.0])

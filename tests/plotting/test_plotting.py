@@ -18,7 +18,7 @@ def close():
     plt.close("all")
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_filtrations(d, rng):
     X = [rng.uniform(size=(50, d))]
@@ -63,7 +63,7 @@ def drawn(display):
     return len(faint.get_offsets()), len(prominent.get_offsets())
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_points_that_may_be_noise_are_grey():
     loops = [[0.1, 0.9], [0.3, 0.5], [0.2, 0.3]]
     display = PersistenceDiagramDisplay(
@@ -109,7 +109,7 @@ def test_unfitted_clusters_are_refused():
         PersistenceDiagramDisplay.from_estimator(ToMATo())
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_audits():
     def laplace(data, random_state=None):
         return sum(data) + NoiseSource(random_state).discrete_laplace(1.0, 1)

@@ -126,7 +126,7 @@ def test_what_is_no_private_release_is_said(private, reason):
     assert "e^epsilon" not in words and "A person with k" not in words
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_pictures_stand_in_the_page():
     functions = DTMFiltration(0.2, bounds=(-3, 3.5)).fit_transform([make_two_circles(800)])
     private = PrivatePersistence(4.0).fit(functions)
@@ -143,7 +143,7 @@ def test_pictures_stand_in_the_page():
         assert "<svg" in page_of(private, picture=display)[0]
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_a_pipeline_is_reported_whole():
     pipeline = make_pipeline(DTMFiltration(0.2, bounds=(-3, 3.5)), PrivatePersistence(4.0))
     pipeline.fit_transform([make_two_circles(800)])
@@ -156,7 +156,7 @@ def test_unfitted_estimators_have_no_report():
         release_report(DPLloyd(2, bounds=(0, 1)))
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_the_command_line_writes_a_report(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("rows.npy", X)

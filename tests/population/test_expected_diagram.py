@@ -61,7 +61,7 @@ def test_a_person_moves_sums_by_no_more_than_the_bound():
     assert np.abs(sums[0] - sums[1]).sum() == pytest.approx(3.0, abs=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_private_diagram_has_the_points_of_the_population():
     model = make_pipeline(
         clone(MASS),

@@ -27,7 +27,7 @@ def people(n, seed, shifted=0.0):
     return X
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("n", [10, 40, 100])
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
 def test_the_level_is_kept_for_any_number_of_people(n, epsilon):
@@ -41,7 +41,7 @@ def test_the_level_is_kept_for_any_number_of_people(n, epsilon):
     assert sum(rejected) <= 38
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_level_of_tied_people_is_kept():
     # All people are equal, so every statistic is zero, and without noise all are tied.
     X = np.full((30, 2), 0.4)
@@ -49,7 +49,7 @@ def test_the_level_of_tied_people_is_kept():
     assert sum(ask(X, X, random_state=seed).rejected for seed in range(200)) <= 30
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("epsilon", "least"), [(1.0, 17), (math.inf, 20)])
 def test_a_fifth_of_other_people_is_seen(epsilon, least):
     found = [
@@ -134,7 +134,7 @@ def decide(data, random_state, factor=1.0):
     return np.array([_two_sample_test._decide(data, 10, factor, 0.05, noise)], dtype=float)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_audit_of_the_decision_sees_noise_that_is_missing():
     # The observed statistic is a little above or below the others, which change as well. 4,000 runs
     # per side.

@@ -28,7 +28,7 @@ from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.rows import _intervals
 from sklearn_dptda.rows._intervals import CellCounts
 from sklearn_dptda.rows._rows import Rows
-from tests._exact_losses import draws_of
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 
 
 class Law:
@@ -163,7 +163,7 @@ def test_dense_cubes_are_found_in_any_number_of_columns(d, monkeypatch):
     assert min(costs) == -(2**14 if d < 200 else len(X))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("start", [(-100, 100), None])
 @pytest.mark.parametrize("d", [12, 20, 50, 64, 200])
 def test_a_box_of_many_columns_contains_the_rows(d, start):
@@ -207,7 +207,7 @@ def test_loss_of_nested_cubes_between_neighbours(monkeypatch):
     assert 0.8 * rate < worst <= rate + 1e-12
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", [0, None])
 def test_groups_have_the_law_of_their_members(seed):
     # 20,000 draws, chi-squared, at a false-alarm rate of 1e-6.
@@ -229,7 +229,7 @@ def test_groups_have_the_law_of_their_members(seed):
     assert (group, member) == (1, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("start", [(-27.5, 27.5), (-2000, 3500), None])
 @pytest.mark.parametrize("shape", ["cube", "box"])
 def test_a_wide_start_costs_little(shape, start):
@@ -257,7 +257,7 @@ def test_without_noise_the_least_and_the_largest():
     assert exact.clipped_share_ == 0 and not exact.privacy_guarantee_.holds
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_clouds_chunks_and_frames_are_rows_together():
     pandas = pytest.importorskip("pandas")
     X = make_two_circles(600, random_state=0)
@@ -289,7 +289,7 @@ def test_parts_spend_the_budget(shape, start, adjacency):
     X = make_two_circles(200, random_state=0)
     private = PrivateBounds(0.7, shape=shape, start=start, adjacency=adjacency, random_state=0)
     planned = planned_loss(private, X).releases[0].guarantee
-    draws = draws_of(partial(private.fit, X))
+    draws = recorded(partial(private.fit, X)).crossings
     promised, epsilons = private.privacy_guarantee_, [draw.loss for draw in draws]
     assert sum(epsilons) == pytest.approx(0.7) and min(epsilons) > 0
     assert sum(epsilons) <= 0.7 * (1 + 1e-15)
@@ -314,7 +314,9 @@ def test_a_column_of_groups_is_in_no_draw():
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_intervals_spend_their_epsilon(adjacency):
     rows = Rows.of_array(make_two_circles(200, random_state=0))
-    draws = draws_of(lambda: _intervals.private_intervals(rows, 0.7, adjacency, NoiseSource(0)))
+    draws = recorded(
+        lambda: _intervals.private_intervals(rows, 0.7, adjacency, NoiseSource(0))
+    ).crossings
     epsilons = [draw.loss for draw in draws]
     assert sum(epsilons) == pytest.approx(0.7) and min(epsilons) > 0
     assert len(epsilons) == 2 * 2 + (adjacency == "add-remove")
@@ -323,7 +325,7 @@ def test_intervals_spend_their_epsilon(adjacency):
         assert draw.metric != "l1" or 1 >= Fraction(draw.rate) / share > 1 - 2.0**-48
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_counts_spend_no_last_digit_more(adjacency):
     X = np.random.default_rng(0).uniform(size=(50, 1))
@@ -331,12 +333,14 @@ def test_counts_spend_no_last_digit_more(adjacency):
     shares.append(_private_bounds._CLIPPED_SHARE)
     for epsilon in np.random.default_rng(1).uniform(0.5, 5, 30):
         private = PrivateBounds(epsilon, start=(-9, 9), adjacency=adjacency, random_state=0)
-        rates = [draw.rate for draw in draws_of(partial(private.fit, X)) if draw.metric == "l1"]
+        rates = [
+            draw.rate for draw in recorded(partial(private.fit, X)).crossings if draw.metric == "l1"
+        ]
         for rate, share in zip(rates, shares, strict=True):
             assert 1 - 2.0**-48 < Fraction(rate) / Fraction(share) / Fraction(epsilon) <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore:.*lie beyond the private bounds")
 @pytest.mark.parametrize("factor", [1.0, 4.0])
 def test_audit(factor, monkeypatch):
@@ -380,7 +384,7 @@ def test_one_row_and_constant_columns_have_a_box():
         assert np.isfinite(low).all() and (low < high).all()
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("kind", [DTMFiltration, KernelDistanceFiltration])
 def test_filtrations_in_a_private_box(kind):
     X = [make_two_circles(2000, random_state=seed) for seed in range(2)]
@@ -400,7 +404,7 @@ def test_filtrations_in_a_private_box(kind):
     assert filtration.get_params()["bounds__epsilon"] == 0.25
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_filtrations_in_several_boxes_are_no_one_release():
     X = [make_two_circles(500, random_state=0)]
     start = {"start": (-50, 50), "random_state": 0}

@@ -9,6 +9,9 @@ import tempfile
 
 import pytest
 
+# By default, pg_ctl gives a server up after a minute, which a busy machine may take.
+PATIENTLY = ("-w", "-t", "600")
+
 
 def _find(program):
     found = shutil.which(program) or sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{program}"))[-1:]
@@ -58,13 +61,13 @@ def postgresql():
             cwd=folder,
             stdout=subprocess.DEVNULL,
             stdin=subprocess.DEVNULL,
-            timeout=120,
+            timeout=600,
             **who,
         )
 
     try:
         run(initdb, "-D", data, "-U", "postgres", "--auth=trust", "-N")
-        start = [control, "-D", data, "-w", "-l", os.path.join(folder, "log"), "start", "-o"]
+        start = [control, "-D", data, *PATIENTLY, "-l", os.path.join(folder, "log"), "start", "-o"]
         port = start_on_free_port(lambda options: run(*start, options), folder)
         try:
             yield f"postgresql://postgres@127.0.0.1:{port}"

@@ -70,7 +70,7 @@ def test_every_copy_spends_from_the_same_budget(accountant):
     assert accountant.remaining().epsilon == pytest.approx(0.3)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
 def test_grid_search_shows_eleven_fits(accountant, backend, n_jobs):
     unlimited = PrivacyAccountant(10.0, path=accountant.path and f"{accountant.path}2")
@@ -83,7 +83,7 @@ def test_grid_search_shows_eleven_fits(accountant, backend, n_jobs):
     assert len(unlimited) == 11
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
 def test_default_accountant_reaches_workers(accountant, backend, n_jobs):
     with PrivacyAccountant(10.0) as default, parallel_config(backend, n_jobs=n_jobs):
@@ -95,7 +95,7 @@ def test_default_accountant_reaches_workers(accountant, backend, n_jobs):
     assert len(default) == 11 and len(accountant) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_main_road_in_a_grid_search(n_jobs):
     # For each candidate and fold, one release to fit and one to score, and one to refit: 2*5*2 + 1.
@@ -113,7 +113,7 @@ def test_main_road_in_a_grid_search(n_jobs):
     assert set(accountant.spends()["estimator"]) == {"PrivatePersistence"}
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("path", [None, "race.db"])
 def test_threads_never_overspend(path, tmp_path):
     accountant = PrivacyAccountant(1.0, path=path and tmp_path / path)
@@ -134,7 +134,7 @@ def test_threads_never_overspend(path, tmp_path):
     assert len(accountant) == 20 and len(refused) == 20
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.filterwarnings("ignore:The noise is as large:UserWarning")
 def test_a_pipeline_with_memory_pays_for_every_release(tmp_path):
     clouds = [np.random.default_rng(0).uniform(-1, 1, (50, 2))]
@@ -155,7 +155,7 @@ def test_a_pipeline_with_memory_pays_for_every_release(tmp_path):
     np.testing.assert_array_equal(run(random_state=0), run(random_state=0))
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_many_clouds_of_one_call_count_once(filtration):
     accountant = PrivacyAccountant(math.inf)
     private = PrivatePersistence(0.5, accountant=accountant, n_jobs=2)
@@ -230,7 +230,7 @@ def test_no_limit_is_no_limit():
         assert accountant.remaining() == (math.inf, 1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_iterators_are_read_once(filtration):
     accountant = PrivacyAccountant(math.inf)
     private = PrivatePersistence(1.0, accountant=accountant)
@@ -317,7 +317,7 @@ def test_zcdp_admits_no_delta_beside_the_one_of_its_conversion():
     assert trapezoid(density * both, loss) < delta
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_exponential_mechanisms_are_cheaper_under_zcdp(filtration):
     accountant = PrivacyAccountant(2.0, 1e-6, composition="zcdp")
     private = PrivatePersistence(0.1, accountant=accountant)
@@ -380,7 +380,7 @@ def in_thread(function):
 
 
 def test_tasks_of_one_event_loop_pay_for_themselves():
-    async def task(accountant, first, second):
+    async def task(accountant, first, second, paid):
         with accountant:
             first.set()
             await second.wait()
@@ -390,9 +390,8 @@ def test_tasks_of_one_event_loop_pay_for_themselves():
             # Such a worker inherits no context, and two tasks of this loop have blocks.
             with pytest.raises(RuntimeError, match="pass accountant="):
                 await asyncio.get_running_loop().run_in_executor(None, mean().fit, X)
-            ended.append(accountant)
-            while len(ended) < 2:
-                await asyncio.sleep(0.001)
+            # Neither block ends before both tasks have paid.
+            await paid.wait()
 
     async def bystander(first, second):
         await first.wait()
@@ -406,11 +405,11 @@ def test_tasks_of_one_event_loop_pay_for_themselves():
         mean().fit(X)
 
     async def run():
-        a, b, c = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        await asyncio.gather(task(one, a, b), task(two, b, c), bystander(a, c))
+        a, b, c, paid = *(asyncio.Event() for _ in range(3)), asyncio.Barrier(2)
+        await asyncio.gather(task(one, a, b, paid), task(two, b, c, paid), bystander(a, c))
         mean().fit(X)
 
-    ended, (one, two, free) = [], (PrivacyAccountant(math.inf) for _ in range(3))
+    one, two, free = (PrivacyAccountant(math.inf) for _ in range(3))
     asyncio.run(run())
     assert len(one) == len(two) == 3 and len(free) == 1 and default_accountant() is None
 
@@ -437,7 +436,7 @@ def test_a_block_that_nobody_closed_still_counts():
     assert len(left) == 1 and default_accountant() is None
 
 
-@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.engines)])
 def test_an_accountant_that_is_entered_twice(backend):
     with PrivacyAccountant(math.inf) as a, PrivacyAccountant(math.inf) as b:
         with a:
@@ -452,7 +451,7 @@ def pays(_):
     mean().fit(X)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_workers_that_are_forked_by_a_thread_without_a_block(tmp_path):
@@ -540,7 +539,7 @@ def test_joblib_hash_and_dump_keep_the_budget(tmp_path):
     assert accountant.remaining().epsilon == 0
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
 def test_plain_workers_spend_from_the_same_budget(backend):
     accountant = PrivacyAccountant(1.0)

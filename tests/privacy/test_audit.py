@@ -82,7 +82,7 @@ MECHANISMS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("honest", "twin", "data", "epsilon", "delta", "n_runs"), MECHANISMS)
 def test_honest_passes_and_twin_fails(honest, twin, data, epsilon, delta, n_runs):
     options = {"delta": delta, "n_runs": n_runs, "confidence": CONFIDENCE, "random_state": 0}
@@ -93,7 +93,7 @@ def test_honest_passes_and_twin_fails(honest, twin, data, epsilon, delta, n_runs
     assert audit_epsilon(twin, *data[::-1], **options).refutes(epsilon)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("factor", "caught"), [(1.0, False), (2.0, True)])
 def test_estimators_are_audited(factor, caught):
     first, second = np.zeros((4, 1)), np.array([[0.0], [0.0], [0.0], [1.0]])
@@ -109,13 +109,13 @@ def test_estimators_are_audited(factor, caught):
     assert result.refutes(1.0) == caught
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_operating_system_entropy_is_audited():
     result = audit_epsilon(half_laplace, [0], [1], n_runs=4000, confidence=CONFIDENCE)
     assert result.refutes(1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_user_event_counts_all_runs():
     def positive(output):
         return output[0] > 0
@@ -129,7 +129,7 @@ def test_user_event_counts_all_runs():
     assert audit_epsilon(laplace, [0], [1], **options).epsilon == pytest.approx(good.epsilon)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_varying_shapes_are_described():
     result = audit_epsilon(
         counts_points, [0], [0, 1], n_runs=1000, confidence=CONFIDENCE, random_state=0
@@ -137,7 +137,7 @@ def test_varying_shapes_are_described():
     assert result.epsilon > 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_workers_change_nothing():
     options = {"n_runs": 400, "random_state": 0}
     serial = audit_epsilon(laplace, [0], [1], **options)
@@ -174,7 +174,7 @@ def test_event_bound_is_clopper_pearson():
     assert _bound_of_event(30, 0, n, 0.2, confidence) == 0.0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_coverage_of_learnt_events():
     # A release that is independent of the data: at confidence 0.9, more than 22 of 60 bounds are
     # above zero with probability below 1e-6.
@@ -189,7 +189,7 @@ def test_coverage_of_learnt_events():
     assert wrong <= 22
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_steps_of_a_pipeline_do_not_share_their_noise():
     union = FeatureUnion([("a", NoisyColumn(0)), ("b", NoisyColumn(1))])
     pair = np.zeros((3, 2)), np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
@@ -197,7 +197,7 @@ def test_steps_of_a_pipeline_do_not_share_their_noise():
     assert 0.3 < result.epsilon <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_pipeline_that_ends_in_an_estimator_that_releases_in_fit():
     chain = make_pipeline(FunctionTransformer(), PrivateMean(bounds=(0, 1)))
     pair = np.zeros((3, 1)), np.array([[0.0], [0.0], [1.0]])
@@ -234,7 +234,7 @@ def test_whatever_a_release_is_made_of_is_looked_at(reveal):
     assert audit_epsilon(reveal, 0, 1, n_runs=100, random_state=0).epsilon > 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_diagrams_that_are_mostly_empty():
     def diagram(data, random_state=None):
         return np.zeros((int(NoiseSource(random_state).below(50) == 0), 2))
@@ -242,7 +242,7 @@ def test_diagrams_that_are_mostly_empty():
     assert audit_epsilon(diagram, 0, 1, n_runs=200, random_state=0).epsilon < 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_coverage_of_the_bound():
     # 300 audits of a mechanism with loss log(3) at confidence 0.9: on average, at most 30 may be
     # wrong, and more than 62 with probability below 1e-6 (binomial).
@@ -265,7 +265,7 @@ def test_coverage_of_the_bound():
     assert wrong <= 62
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_result_reads():
     result = audit_epsilon(laplace, [0], [1], n_runs=400, random_state=0)
     assert "epsilon >=" in str(result) and str(result.counts[0]) in str(result)
@@ -341,7 +341,7 @@ def test_worst_cases_attain_the_sensitivity():
     assert max(changes) == pytest.approx((high - low).sum() / 7)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_sides_that_never_meet_are_told_apart():
     # Thresholds at the edge of the scores of one side would miss new runs of it. 300 of 300 runs
     # give 4.03. Almost all of 20 audits are near this value, for each version of the classifier.

@@ -80,7 +80,7 @@ def test_tiny_budgets_are_safe():
     assert zcdp_epsilon(5e-324, 1e-5) >= 0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_composition_of_gaussian_steps_is_exact():
     accounting = pytest.importorskip("dp_accounting")
     from dp_accounting.pld import PLDAccountant

@@ -33,7 +33,7 @@ def refuted(draws, law):
     return statistic > chi2.isf(1e-6, common.sum() - 1)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", [0, None])
 @pytest.mark.parametrize("bounded_range", [True, False])
 def test_law(bounded_range, seed):

@@ -31,7 +31,7 @@ def delta_by_integration(epsilon, mu, share, high):
     return total
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(("epsilon", "mu"), [(0.5, 0.3), (1.0, 0.25), (3.0, 1.0), (0.05, 0.2)])
 def test_the_formula_is_the_definition(epsilon, mu):
     reach = 2 * mu * math.sqrt(SHARE)

@@ -20,7 +20,7 @@ def brute_delta(rate, k, epsilon):
     return best
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     ("rate", "k", "epsilon"),
     [(0.5, 2, 0.8), (0.5, 2, 0.2), (1.0, 3, 2.0), (0.3, 10, 1.0), (2.0, 3, 0.1), (0.8, 1, 0.3)],
@@ -31,7 +31,7 @@ def test_bounded_range_delta_is_the_worst_case(rate, k, epsilon):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_rates_are_valid_and_never_below_the_pure_split():
     for k in (1, 2, 3, 10, 100):
         rate = bounded_range_rate(1.0, 1e-5, k)

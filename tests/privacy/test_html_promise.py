@@ -31,7 +31,7 @@ def test_after_fit_the_guarantee_is_whole_and_the_budget_smaller():
     assert "Remaining: epsilon=2, delta=0" in page
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_errors_are_stated(filtration):
     private = PrivatePersistence(5.0).fit([filtration])
     assert private.error_statement_ in shown(private)

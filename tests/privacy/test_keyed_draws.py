@@ -61,7 +61,7 @@ def p_value(draws, at, law):
     return chisquare(observed, expected).pvalue
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", [0.3, 0.75, 2.3, 7.0])
 def test_noise_has_its_law(name, scale):
@@ -78,7 +78,7 @@ def test_large_scales():
     assert abs(draws.var() - 1) < 5.5 * math.sqrt(2 / 2000)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("bounded_range", [True, False])
 def test_choices_have_their_law(bounded_range):
     costs, rate, key = [3, 0, 1, 9], 0.7, ReleaseKey()
@@ -266,7 +266,7 @@ def _refused(change, first, *releases):
     return len(budget) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_a_key_belongs_to_one_digest(monkeypatch):
     X = np.random.default_rng(0).uniform(size=(300, 2))
     neighbour = X.copy()
@@ -457,7 +457,7 @@ print(digest_of((pipeline, X, frame)).hex())
 """
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_digests_are_the_same_in_other_processes():
     # Sets have a different order in each of them.
     runs = [

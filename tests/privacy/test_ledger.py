@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -31,6 +30,7 @@ from sklearn_dptda.privacy._ledger import (
     last_mark,
 )
 from sklearn_dptda.privacy._ledger_stores import shown_location
+from tests._fragile import wait_until
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -51,9 +51,23 @@ for i in range(spends):
         print("refused", flush=True)
 """
 
+# Says that a payment asks for the file.
+WATCHED = """
+import sqlite3
+
+class Watched(sqlite3.Connection):
+    def execute(self, statement, *parameters):
+        if statement == "BEGIN IMMEDIATE":
+            print("begins", flush=True)
+        return super().execute(statement, *parameters)
+
+connect = sqlite3.connect
+sqlite3.connect = lambda *place, **options: connect(*place, factory=Watched, **options)
+"""
+
 
 @pytest.fixture(
-    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)],
+    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.engines)],
 )
 def path(request, tmp_path):
     if request.param == "sqlite":
@@ -79,6 +93,16 @@ def go(processes):
     for process in processes:
         process.stdin.write("\n")
         process.stdin.flush()
+
+
+def sleeps(process):
+    """How often a process has gone to sleep, where Linux counts it, and otherwise many times."""
+    try:
+        with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+            (count,) = (line.split()[1] for line in file if line.startswith("voluntary_ctxt"))
+    except FileNotFoundError:
+        return np.inf
+    return int(count)
 
 
 def lines(process):
@@ -118,7 +142,7 @@ def test_unlimited_budget_is_stored(path):
     assert PrivacyAccountant.open(path).spends()[0].rho == 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_processes_that_race_and_one_that_is_killed(path):
     # 1,000 attempts by 4 processes at 0.001 each, with a budget of 0.8. One of them dies in the
     # middle.
@@ -150,7 +174,7 @@ def test_processes_that_race_and_one_that_is_killed(path):
         accountant.spend(0.001)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_who_reads_while_others_pay_is_not_refused(path):
     accountant = PrivacyAccountant(np.inf, path=path)
     processes = [start(path, f"p{i}", 100, 0.001) for i in range(2)]
@@ -163,7 +187,7 @@ def test_who_reads_while_others_pay_is_not_refused(path):
         assert len(lines(process)) == 100
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("round_", range(3))
 def test_one_of_two_gets_the_last_tenth(path, round_):
     accountant = PrivacyAccountant(1.0, path=path)
@@ -189,7 +213,7 @@ except PrivacyLedgerError:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_of_processes_that_make_the_ledger_at_once_one_does(path):
     processes = [start(path, f"p{i}", 1, 0.1, MAKER) for i in range(4)]
     go(processes)
@@ -281,7 +305,7 @@ def test_a_line_that_nobody_wrote_is_not_shown(tmp_path, column, value):
         accountant.spends()
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_three_damaged_bytes_raise_what_ledgers_raise(tmp_path):
     path, rng = tmp_path / "a.db", np.random.default_rng(0)
     accountant = PrivacyAccountant(1.0, path=path)
@@ -326,7 +350,7 @@ def test_vanished_file_does_not_come_back_empty(tmp_path):
     unusable(accountant, "not the one")
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_handle_of_a_temporary_ledger_that_is_gone(tmp_path):
     code = (
         "import pickle, sys; from sklearn_dptda.privacy import PrivacyAccountant; "
@@ -447,7 +471,7 @@ def test_a_ledger_that_could_not_be_shared_is_refused_in_the_child(monkeypatch):
     accountant.spend(1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_forks_and_threads_do_not_hang():
@@ -475,24 +499,31 @@ def test_forks_and_threads_do_not_hang():
     forkers = [threading.Thread(target=forks, daemon=True) for _ in range(2)]
     for thread in threads + forkers:
         thread.start()
-    for thread in forkers:
-        thread.join(timeout=100)
-        assert not thread.is_alive()
-    stop.set()
+    try:
+        for thread in forkers:
+            # They need a second or two. A process that hangs does so for ever.
+            thread.join(timeout=600)
+            assert not thread.is_alive()
+    finally:
+        stop.set()
     assert codes == [0] * 10
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_file_in_use_waits_for_its_turn(tmp_path):
     path = tmp_path / "a.db"
     accountant = PrivacyAccountant(1.0, path=path)
-    process = start(str(path), "p", 1, 0.1)
+    process = start(str(path), "p", 1, 0.1, PAYER.replace("\nprint", f"{WATCHED}\nprint", 1))
     blocker = sqlite3.connect(path, isolation_level=None)
     assert process.stdout.readline() == "ready\n"
     blocker.execute("BEGIN IMMEDIATE")
     process.stdin.write("\n")
     process.stdin.flush()
-    time.sleep(0.5)
+    assert process.stdout.readline() == "begins\n"
+    before = sleeps(process)
+    # SQLite sleeps between its attempts to get the lock.
+    wait_until(lambda: sleeps(process) >= before + 3, "the payer waits for the file")
+    assert process.poll() is None
     blocker.execute("COMMIT")
     assert lines(process) == ["p-0"] and len(accountant) == 1
     blocker.close()
@@ -516,7 +547,7 @@ def test_strange_file_names(tmp_path):
 # Servers only.
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_who_loses_the_race_for_a_database_is_told_in_words(fresh_database):
     answers = []
 
@@ -531,17 +562,15 @@ def test_who_loses_the_race_for_a_database_is_told_in_words(fresh_database):
         execute(CREATE_BUDGET)
         execute(_CREATE_SPEND)
         thread.start()
-        waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        for _ in range(1000):
-            if execute(waits):
-                break
-            time.sleep(0.01)
+        # A transaction sees the locks as they are, but activities as they were at its first look.
+        waits = "SELECT 1 FROM pg_locks WHERE NOT granted"
+        wait_until(lambda: execute(waits), "the loser waits for the winner")
         execute(CREATE_STATE, State.new("0" * 32, Budget(1.0, 0.0, "basic"), None)._asdict())
-    thread.join(timeout=60)
+    thread.join(timeout=300)
     assert answers and "already" in answers[0]
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_server_that_is_not_there():
     pytest.importorskip("psycopg")
     with pytest.raises(PrivacyLedgerError, match="cannot be used") as caught:
@@ -549,7 +578,7 @@ def test_server_that_is_not_there():
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_password_is_not_shown():
     pytest.importorskip("psycopg")
     from sklearn_dptda.privacy._ledger_stores import make_store

@@ -21,7 +21,7 @@ from sklearn_dptda.privacy import (
     _ledger_stores,
 )
 from sklearn_dptda.privacy._ledger import last_mark
-from tests.privacy.conftest import _find, start_on_free_port
+from tests.privacy.conftest import PATIENTLY, _find, start_on_free_port
 
 GUARANTEES = Path(__file__).parents[2] / "doc" / "guarantees.md"
 ATTACKS = {}
@@ -316,7 +316,7 @@ class Server:
         who = {"user": "postgres", "cwd": "/"} if os.geteuid() == 0 else {}
         # The output of a server that keeps running must not block this.
         files = {"stdout": subprocess.DEVNULL, **files}
-        subprocess.run([_find(name), *arguments], check=True, timeout=120, **files, **who)
+        subprocess.run([_find(name), *arguments], check=True, timeout=600, **files, **who)
 
     def ledger(self, name):
         self.administer(f"DROP DATABASE IF EXISTS {name}", f"CREATE DATABASE {name}")
@@ -329,7 +329,7 @@ def server(postgresql):
     return Server(postgresql)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_an_ordinary_user_of_a_server(server):
     server.ledger("one")
     server.administer(
@@ -402,7 +402,7 @@ def files_of_the_server(folder, server):
     path, data = server.ledger("one"), f"/tmp/{folder.name}_{os.getpid()}"
     server.tool("pg_basebackup", "-D", data, "-c", "fast")
     try:
-        start = ["pg_ctl", "-D", data, "-w", "-l", f"{data}/log", "start", "-o"]
+        start = ["pg_ctl", "-D", data, *PATIENTLY, "-l", f"{data}/log", "start", "-o"]
         port = start_on_free_port(lambda options: server.run(*start, options), data)
         try:
             said = answer(Server(f"postgresql://postgres@127.0.0.1:{port}").of("one"), 0.1)
@@ -432,7 +432,7 @@ def test_the_table_of_attacks(what, tmp_path, monkeypatch):
     assert ATTACKS[what](tmp_path, monkeypatch) == table()[what]
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("what", [what for what in ATTACKS if "PostgreSQL" in what])
 def test_the_table_of_attacks_on_servers(what, tmp_path, server):
     assert ATTACKS[what](tmp_path, server) == table()[what]
@@ -586,7 +586,7 @@ def quick_folder(tmp_path, monkeypatch):
         yield Path(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_process_that_is_killed_anywhere_locks_no_other_out(quick_folder):
     # A child process dies at the first call or return in the library, another one at the second,

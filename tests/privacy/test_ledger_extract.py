@@ -193,7 +193,7 @@ def test_the_earlier_extract_is_checked_as_well(budget):
     assert any(each.startswith("in the earlier extract, payment 1 was changed") for each in found)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_what_no_ledger_can_have_written_is_refused(budget):
     deep = []
     for _ in range(100_000):
@@ -214,7 +214,7 @@ def test_newer_extracts_are_refused(budget):
         check_extract(extract)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_from_the_command_line(budget, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["ledger", "a.db", "--extract", "-o", "one.json"]) == 0

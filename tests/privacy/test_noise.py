@@ -42,7 +42,7 @@ def fits(draws, law, scale):
     return chisquare(observed, expected).pvalue > ALARM
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("scale", [0.7, 3.0, 31.9, 33.0, 300.5])
 @pytest.mark.parametrize("law", ["discrete_laplace", "discrete_gaussian"])
@@ -64,7 +64,7 @@ def test_laws_and_scales_in_turn_are_not_mixed_up():
             assert getattr(noise, law)(scale, 2000).std() == pytest.approx(width * scale, rel=0.2)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     ("law", "limit"), [("discrete_laplace", "laplace"), ("discrete_gaussian", "norm")]
@@ -77,7 +77,7 @@ def test_large_scales_approach_the_continuous_law(law, limit, seed):
     assert kstest(draws / 1.25, limit).pvalue < ALARM
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_seeded_gaussian_has_exactly_the_discrete_law():
     # The two branches of the seeded sampler must agree where they meet: n = 10**6.
     for scale in (31.999, 32.0):
@@ -85,7 +85,7 @@ def test_seeded_gaussian_has_exactly_the_discrete_law():
         assert fits(draws, "discrete_gaussian", scale)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", SEEDS)
 def test_shapes_and_zero_scale(seed):
     source = NoiseSource(seed)
@@ -235,7 +235,7 @@ def test_precision_attack_breaks_numpy_and_nothing_of_ours():
             assert not separates(lattice_release(draw, scale))
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_precision_attack_on_private_diagrams():
     from sklearn_dptda import PrivatePersistence
 
@@ -270,7 +270,7 @@ def test_steps_per_scale(scale):
     assert 2**30 <= scale / FixedPoint.for_scale(scale).step < 2**31
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_rounding_is_covered_by_the_sensitivity(rng):
     lattice = FixedPoint(-3)
     for adjacency in ("add-remove", "replace-one"):

@@ -36,7 +36,7 @@ def test_a_pure_measurement_has_the_map_of_the_guarantee(adjacency):
     assert len(budget) == 2 and not hasattr(private, "cluster_centers_")
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_a_delta_is_part_of_the_map():
     measurement = make_measurement(DPMoG(2, 1.0, delta=1e-6, bounds=(0, 1)))
     assert measurement.map(1) == (1.0, 1e-6)

@@ -23,12 +23,13 @@ from sklearn_dptda.privacy import (
     _ledger_stores,
 )
 from sklearn_dptda.privacy._guarantee import Charge, Sums
+from tests._fragile import dask_on_this_machine
 from tests.privacy._pay_ahead import pay_ahead
 
 KEY = "0123456789abcdef" * 2
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.engines)])
 def accountant(request, tmp_path):
     places = {"memory": lambda: None, "sqlite": lambda: tmp_path / "a.db"}
     place = places.get(request.param, lambda: request.getfixturevalue("fresh_database"))()
@@ -224,7 +225,7 @@ def test_sums_lose_nothing():
     assert Sums.from_text(Sums.of([(Charge(math.inf), 2)]).to_text()).epsilon == math.inf
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_a_payment_reads_no_other_lines(tmp_path):
     accountant = PrivacyAccountant(1e9, path=tmp_path / "a.db")
     pay_ahead(accountant, [(guarantee(0.5), "A", 500)])
@@ -283,19 +284,13 @@ class _Once:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_workers_that_die_share_a_ledger_in_a_server(fresh_database, tmp_path):
-    distributed = pytest.importorskip("distributed")
     X = np.random.default_rng(0).uniform(size=(400, 2))
     budget = PrivacyAccountant(5.0, 1e-4, path=fresh_database)
     model = DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget)
     once, keys = _Once(tmp_path / "first.npy"), [ReleaseKey() for _ in range(10)]
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with dask_on_this_machine() as client:
         futures = [client.submit(_pay_and_die, model, X, key, once, pure=False) for key in keys]
         releases = client.gather(futures)
     # The budget covers exactly ten payments, and the worker that died had paid one of them.

@@ -108,7 +108,7 @@ def said(call):
     return out
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("extreme", [1e308, -1e308, 5e-324, -0.0])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("kind", [DTMFiltration, KernelDistanceFiltration])
@@ -124,7 +124,7 @@ def test_filtrations_say_nothing_of_a_point(kind, method, n_jobs, extreme):
     assert not any(calls)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("start", [(-10.0, 10.0), (0.0, 1e-85), None])
 @pytest.mark.parametrize("shape", ["cube", "box"])
 def test_boxes_say_nothing_of_a_row(start, shape):
@@ -135,7 +135,7 @@ def test_boxes_say_nothing_of_a_row(start, shape):
         assert said(lambda k=kind, X=other: k.fit(X)) == said(lambda k=kind: k.fit(rows))
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(
     ("model", "methods"),
     [
@@ -170,7 +170,7 @@ def test_a_fit_is_not_paid_for_and_lost_by_a_row(kind, extreme):
                     assert np.isfinite(getattr(model, name)(rows)).all(), name
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_measures_say_nothing_of_a_row():
     rows = X[:500] / 1000
     other = np.vstack([[[1e308, -1e308]], rows[1:]])

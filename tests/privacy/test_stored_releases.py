@@ -175,7 +175,7 @@ def test_what_is_no_number_text_or_array_is_not_stored(value):
         to_bytes(value)
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.engines)])
 def place(request, tmp_path):
     return (
         tmp_path / "a.db"
@@ -184,7 +184,7 @@ def place(request, tmp_path):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_a_release_is_there_on_another_day(place):
     with PrivacyAccountant(9.0, 1e-3, path=place) as budget:
         model = DPLloyd(2, bounds=(0, 1), adjacency="replace-one").fit(X)
@@ -367,7 +367,7 @@ def test_files_beside_a_ledger_are_found_by_all_its_names_and_as_private_as_it_i
     assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_replicates_of_people_are_paid_as_people(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["x", "y"]).assign(person=np.arange(len(X)) % 100)
@@ -412,7 +412,7 @@ def test_content_that_is_not_bytes_is_damaged(content, tmp_path):
         budget.release("a" * 32)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_lost_files_are_written_again(tmp_path, monkeypatch):
     monkeypatch.setattr("sklearn_dptda.privacy._stored_release._LARGE", 100)
     budget, key = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
@@ -444,7 +444,7 @@ def test_whatever_fails_in_storing_loses_no_release(error, tmp_path, monkeypatch
     assert len(model.weights_) == 2 and "nothing was released" not in str(said[0].message)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @NOISE
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_replicate_that_is_a_second_draw_is_not_returned(n_jobs, tmp_path):
@@ -485,7 +485,7 @@ class Fresh(DPLloyd):
         return paid
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_a_second_draw_under_one_key_is_not_released(tmp_path):
     budget, key = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
     honest = DPLloyd(2, bounds=(0, 1), accountant=budget)
@@ -514,7 +514,7 @@ def pipeline(budget):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @NOISE
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_replicates_go_on_where_they_stopped(tmp_path, n_jobs):
@@ -535,7 +535,7 @@ def test_replicates_go_on_where_they_stopped(tmp_path, n_jobs):
         release_replicates(pipeline(None), [X], 12, key=key)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @NOISE
 def test_more_replicates_than_the_budget_covers_are_those_that_are_stored(tmp_path):
     budget, key = PrivacyAccountant(5.0, path=tmp_path / "a.db"), ReleaseKey()
@@ -558,7 +558,7 @@ def points_after(*steps):
     return make_pipeline(*steps, FunctionTransformer())
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.filterwarnings("ignore:KMeans")
 @pytest.mark.parametrize(
     "make",
@@ -594,7 +594,7 @@ def test_what_is_no_release_is_not_stored(make, keyed, tmp_path):
             assert set(stored) <= set(learnt(DPLloyd(2, bounds=(0, 1)).fit(X))) | {"n_samples_"}
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @NOISE
 def test_exact_diagrams_in_a_private_box_are_not_stored(tmp_path):
     budget = PrivacyAccountant(1e3, path=tmp_path / "a.db")
@@ -661,7 +661,7 @@ MOMENTS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_whenever_a_process_dies_one_payment_gives_one_release(moment, tmp_path):
     budget = PrivacyAccountant(2.0, 1e-3, path=tmp_path / "a.db")
@@ -712,7 +712,7 @@ release_replicates(pipeline, [X], 9, key=key)
 
 
 @NOISE
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no signal that cannot be caught")
 def test_a_main_process_that_is_killed_again_and_again_loses_nothing(tmp_path):
     budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
@@ -792,7 +792,7 @@ GRANT UPDATE (number, spent_epsilon, spent_delta, spent_rho) ON privacy_budget T
 """
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_roles_of_a_team(fresh_database):
     import sqlalchemy
 

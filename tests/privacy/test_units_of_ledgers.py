@@ -30,7 +30,7 @@ FRAME = pd.DataFrame(X, columns=["x", "y"]).assign(patient_id=np.arange(90) // 3
 GRAPH = np.triu(RNG.uniform(size=(20, 20)) < 0.3, 1)
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.engines)])
 def accountant(request, tmp_path):
     places = {"memory": lambda: None, "sqlite": lambda: tmp_path / "a.db"}
     place = places.get(request.param, lambda: request.getfixturevalue("fresh_database"))()
@@ -75,7 +75,7 @@ KINDS = [PEOPLE, PARTS, CLOUDS]
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("kind", KINDS, ids=["people", "parts", "clouds"])
 def test_records_of_one_kind_add_up(accountant, kind):
     for release in kind.values():
@@ -149,7 +149,7 @@ def test_a_unit_must_be_said(unit):
         lloyd(None, unit=unit).fit(X)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_plans_know_people(accountant):
     people = cloud_pipeline(groups="patient_id")
     (release,) = planned_loss(people, [FRAME]).releases

@@ -42,7 +42,7 @@ def law_of(D, alpha, **options):
     return private, private.log_probability(D)[:, private.weights_ > 0]
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize(("m", "plain"), [(10, 0.1548), (100, 0.6468), (300, 0.8460)])
 def test_candidates_that_crowd_at_a_distance(m, plain):
     D = crowd(m)
@@ -62,7 +62,7 @@ def test_candidates_that_crowd_at_a_distance(m, plain):
     assert set(private.transform(X).ravel()) <= set(points[private.weights_ > 0].ravel())
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("alpha", [0.3, *ALPHAS, 60.0])
 def test_lemma_and_theorem(alpha):
     # The bound with its constants. The net is maximal and separated, or a single point.
@@ -84,7 +84,7 @@ def test_lemma_and_theorem(alpha):
         assert 0.95 * best.accuracy_ <= min(private.accuracy_, D.max(axis=1).min()) * (1 + 1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("net", ["auto", "entropic", 0.2])
 def test_exact_losses_of_nets(net):
     # The integers that are drawn from. The twin uses the full rate on the same net.
@@ -114,7 +114,7 @@ def test_bad_nets(bad):
         MetricExponentialMechanism(candidates=np.eye(2), net=bad).fit()
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("alpha", [0.5, *ALPHAS, 30.0])
 def test_no_mechanism_is_below_nor_the_best_above(alpha):
     spaces = [(D, None) for D in (*many_spaces(), *KNOWN.values(), crowd(8))]
@@ -132,7 +132,7 @@ def test_no_mechanism_is_below_nor_the_best_above(alpha):
         assert ("Lemma 4.1" in bounds.upper_bounds) == (D2 is None)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_lower_bounds_are_near_the_best():
     # The ratio of the linear program to the bound is at most 2.7, while the scales leave 4.5 to
     # 4e8.

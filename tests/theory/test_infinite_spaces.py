@@ -159,7 +159,7 @@ def test_doubling_bounds_say_something(n, alpha):
     assert bounds.upper >= math.log(2) / alpha - step
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("alpha", [0.5, 2.0, 8.0, 32.0])
 def test_doubling_bounds_hold_what_is_exact(alpha):
     some_are_apart = False

@@ -30,7 +30,7 @@ def two_metrics():
     return spaces
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("alpha", [0.3, *ALPHAS, 60.0])
 def test_one_metric(alpha):
     # The sum of the proof, shell by shell, for the law of Lemma 4.1.
@@ -45,7 +45,7 @@ def test_one_metric(alpha):
         assert (law * D[:, net]).sum(axis=1).max() <= 21 * s + SHELLS * s_o
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_equal_distances_have_a_ratio_that_tends_to_one():
     # Best accuracy and both scales of n points at distance one from each other, in closed form: in
     # problems (ii) and (iii), the constant before the sum of the scales cannot be below one.
@@ -70,7 +70,7 @@ def clusters(D2, net, mean, rng):
     return (starts - D2[:, net]).argmax(axis=1), starts
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_random_clusters(alpha):
     # Each law is private, for all clusters. The mean over 2,000 of them obeys the bound and its two

@@ -47,7 +47,7 @@ def cube_outer(d, alpha):
     return min(1 / k + d * math.log(k) / alpha for k in range(1, 400))
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_closed_forms_of_the_interval():
     # As published in numbers, and as for a fine grid.
     for alpha, outer in ((4.0, 0.597), (16.0, 0.236), (64.0, 0.081)):
@@ -119,7 +119,7 @@ def test_elementary_lower_bounds(alpha):
     assert float(entropic_scale(1 - np.eye(2), alpha=1.0)) == 0.0 < 1 / 2
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_scales_of_cubes(alpha, d):
@@ -131,7 +131,7 @@ def test_scales_of_cubes(alpha, d):
     assert d * math.log(math.ceil(1 / s - 1e-12)) / alpha <= outer + 1e-12
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_outer_scale_of_finite_spaces(alpha):
     # Proposition 2.11, Lemma 2.15 and the lower half of 2.14, which need no convexity.

@@ -92,7 +92,7 @@ def test_known_values(i):
     assert float(entropic_scale(KNOWN["two points"], alpha=0.5)) == 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("seed", range(8))
 def test_small_spaces_against_brute_force(seed):
     D1, D2 = random_graph(6, seed), random_points(6, 2, seed)
@@ -123,7 +123,7 @@ def test_small_spaces_against_brute_force(seed):
         assert doubling <= exact + 1e-12 or D1 is not D2
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_doubling_is_at_most_entropic(alpha):
     for D in many_spaces():
@@ -132,7 +132,7 @@ def test_doubling_is_at_most_entropic(alpha):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_bounds_on_larger_spaces(d):
     D = random_points(200, d, 0)
@@ -150,7 +150,7 @@ def test_bounds_on_larger_spaces(d):
     assert packing.lower <= packing.upper
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_lines_are_exact_at_any_size():
     rng = np.random.default_rng(0)
     for n in (5, 12, 25):
@@ -223,7 +223,7 @@ def test_exact_packing_of_a_cycle():
         assert float(packing_number(D, scale)) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_integrals_and_hats_are_lipschitz():
     # The sensitivities that scale the noise of private measures, and that they are attained.
     rng = np.random.default_rng(0)
@@ -250,7 +250,7 @@ def test_integrals_and_hats_are_lipschitz():
         assert worst > (0.99 if d == 1 else 0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.laws
 def test_equal_distances_are_those_of_one_metric():
     # A line of more points than are enumerated, whose scale is exact if its metric is that of a
     # line.

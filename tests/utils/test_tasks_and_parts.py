@@ -2,7 +2,6 @@
 
 import ast
 import os
-import time
 from itertools import combinations_with_replacement, product
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._rows import CHANGED, Tally, checksum
 from sklearn_dptda.utils._tasks import Failed, outcomes, run, tasks_may_repeat
-from tests._fragile import KILL, Killer
+from tests._fragile import KILL, wait_until
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 
@@ -53,7 +52,7 @@ def _is_on_disk(array):
     return isinstance(array, np.memmap)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_large_records_are_not_written_for_workers():
     large = np.zeros(1 << 18)
     with parallel_config(backend="loky", n_jobs=2):
@@ -70,27 +69,26 @@ def test_no_loop_of_the_package_writes_records_for_workers():
     assert found and all(values == [None] for values in found)
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize(
-    "backend", [pytest.param("loky", marks=pytest.mark.slow), "multiprocessing"]
+    "backend", [pytest.param("loky", marks=pytest.mark.engines), "multiprocessing"]
 )
 def test_tasks_of_a_killed_process_run_again(backend, tmp_path):
-    once = Killer(tmp_path / "once")
     with parallel_config(backend=backend, n_jobs=2):
-        assert run(_dies, [(i,) for i in range(20)], once, 10) == list(range(20))
-    assert (tmp_path / "once").exists()
+        assert run(_dies, [(i,) for i in range(20)], tmp_path, False, 10) == list(range(20))
+    assert (tmp_path / "dying").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
-def test_a_task_that_always_kills_its_process_leaves_the_others(backend):
+def test_a_task_that_always_kills_its_process_leaves_the_others(backend, tmp_path):
     with parallel_config(backend=backend, n_jobs=2):
-        found = outcomes(_dies, [(i,) for i in range(20)], _kill, 0)
+        found = outcomes(_dies, [(i,) for i in range(20)], tmp_path, True, 0)
     assert isinstance(found[0], Failed) and "terminated" in str(found[0].error)
     assert found[1:] == list(range(1, 20))
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_progress_of_processes_is_shown(capfd):
     with parallel_config(backend="multiprocessing"):
         run(_sum, [(i,) for i in range(4)], 10, n_jobs=2, verbose=50)
@@ -238,15 +236,22 @@ def _interrupts(i):
     return i
 
 
-def _kill():
-    os.kill(os.getpid(), KILL)
+def _dies(folder, always, victim, i):
+    """The victim dies the first time or ``always``, the first time beside a task that is running.
 
-
-def _dies(kill, victim, i):
+    The tasks after it wait for it, because otherwise they may all have finished before it starts.
+    """
+    begun, beside, dying = (folder / name for name in ("begun", "beside", "dying"))
     if i == victim:
-        kill()
-    # Other tasks are running when it dies.
-    time.sleep(0.05)
+        begun.touch()
+        wait_until(beside.exists, "a task is running in the other process")
+        if always or not dying.exists():
+            dying.touch()
+            os.kill(os.getpid(), KILL)
+    if i > victim:
+        wait_until(begun.exists, "the victim has begun")
+        beside.touch()
+        wait_until(dying.exists, "the victim dies")
     return i
 
 

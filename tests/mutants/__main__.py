@@ -1,0 +1,172 @@
+"""Plant each fault in a copy of the package and run tests: ``python -m tests.mutants [WORDS]``.
+
+WORDS select the faults whose names contain one of them. Each fault is tried in a process that is
+forked after the other libraries have been loaded. The tests of the unit layer named for its file
+run first, and stop at the first failure. If they all pass, the whole unit layer runs. The command
+prints which test detected which fault, and fails if any fault survived.
+"""
+
+import argparse
+import importlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections import deque
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.mutants._faults import FAULTS, Fault
+
+ROOT = Path(__file__).resolve().parents[2]
+# Everything that tests of the unit layer import, except for the package itself.
+LIBRARIES = (
+    "dask.array", "dask.dataframe", "gudhi.hera", "joblib", "matplotlib.pyplot", "networkx",
+    "opendp.prelude", "pandas", "polars", "pytest", "scipy.optimize", "scipy.stats",
+    "sklearn.cluster", "sklearn.ensemble", "sklearn.linear_model", "sklearn.manifold",
+    "sklearn.mixture", "sklearn.model_selection", "sklearn.utils.estimator_checks", "sqlite3",
+)  # fmt: skip
+# Some faults let a loop run for ever. No test of the unit layer takes nearly as long, in seconds.
+LONGEST = 900.0
+
+
+class Verdict(NamedTuple):
+    """What happened to a fault: the test that failed, or how the run ended, and its CPU time."""
+
+    fault: Fault
+    detected: bool
+    by: str
+    seconds: float
+
+
+class Trial:
+    """A run of tests in a forked process, on a copy of the project with one fault."""
+
+    def __init__(self, fault: Fault, copy: Path, stamp: int) -> None:
+        self.fault, self.copy = fault, copy
+        self.path = copy / "sklearn_dptda" / fault.path
+        self.source = self.path.read_text(encoding="utf-8")
+        if self.source.count(fault.right) != 1:
+            raise SystemExit(f"{fault.name}: its text is not exactly once in {fault.path}.")
+        self._write(self.source.replace(fault.right, fault.wrong), stamp)
+        self.log, self.start = copy / "log.txt", time.monotonic()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._run_tests()
+
+    def _write(self, source: str, stamp: int) -> None:
+        self.path.write_text(source, encoding="utf-8")
+        # Compiled files are recognised by the time of their source in whole seconds.
+        os.utime(self.path, (stamp, stamp))
+
+    def _run_tests(self) -> None:
+        target = os.open(self.log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        os.chdir(self.copy)
+        # The child has not imported the package yet, and must not find the original.
+        sys.path[:] = [str(self.copy), *(p for p in sys.path if Path(p or ".").resolve() != ROOT)]
+        for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+            del sys.modules[name]
+        pytest = importlib.import_module("pytest")
+        code = 3
+        try:
+            options = ["-x", "-q", "-n0", "--tb=line", "-rfE", "--no-header"]
+            code = int(pytest.main([*options, *self.fault.tests]))
+            if code == 0:
+                code = int(pytest.main([*options, "tests"]))
+            package = importlib.import_module("sklearn_dptda")
+            if not str(package.__file__).startswith(str(self.copy)):
+                code = 4
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+
+    def ended(self, stamp: int) -> Verdict | None:
+        """Return the verdict if the run has ended, after the fault was taken out again."""
+        pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+        late = time.monotonic() - self.start > LONGEST
+        if pid == 0 and not late:
+            return None
+        if pid == 0:
+            os.kill(self.pid, 9)
+            _, status, usage = os.wait4(self.pid, 0)
+        self._write(self.source, stamp)
+        seconds = usage.ru_utime + usage.ru_stime
+        text = self.log.read_text(encoding="utf-8", errors="replace")
+        failed = re.findall(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", text, re.MULTILINE)
+        code = os.waitstatus_to_exitcode(status)
+        if code == 1 and failed:
+            return Verdict(self.fault, True, failed[0], seconds)
+        if code == 0:
+            return Verdict(self.fault, False, "survived", seconds)
+        how = "ran too long" if late else f"the run ended with {code}: {text[-300:]}"
+        return Verdict(self.fault, False, how, seconds)
+
+
+def copy_of_project(folder: Path) -> Path:
+    """A copy of what the tests need."""
+    for name in ("sklearn_dptda", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+def verdicts_of(faults: list[Fault], n_jobs: int) -> list[Verdict]:
+    """Try all faults, some at a time, and print each verdict."""
+    waiting, running, found = deque(faults), {}, []
+    stamp = int(time.time()) - 10 * len(faults) - 10
+    with tempfile.TemporaryDirectory(prefix="mutants_") as folder:
+        free = [copy_of_project(Path(folder).resolve() / str(i)) for i in range(n_jobs)]
+        while waiting or running:
+            while waiting and free:
+                stamp += 1
+                trial = Trial(waiting.popleft(), free.pop(), stamp)
+                running[trial.pid] = trial
+            time.sleep(0.05)
+            for pid, trial in list(running.items()):
+                stamp += 1
+                verdict = trial.ended(stamp)
+                if verdict is not None:
+                    free.append(trial.copy)
+                    del running[pid]
+                    found.append(verdict)
+                    print(_line(verdict), flush=True)
+    return found
+
+
+def _line(verdict: Verdict) -> str:
+    word = "detected" if verdict.detected else "MISSED"
+    return f"{word:8} {verdict.seconds:6.1f} s  {verdict.fault.name:80} {verdict.by}"
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("words", nargs="*", help="parts of names of faults")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    faults = [
+        fault
+        for fault in FAULTS
+        if not options.words or any(word in fault.name for word in options.words)
+    ]
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MPLBACKEND="Agg")
+    # Compiled tests are kept in the copies, because compiling them takes longer than many runs.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    found = verdicts_of(faults, options.jobs)
+    missed = [verdict for verdict in found if not verdict.detected]
+    total = sum(verdict.seconds for verdict in found)
+    print(f"{len(found) - len(missed)} of {len(found)} faults detected in {total:.0f} CPU seconds")
+    for verdict in missed:
+        print(f"missed: {verdict.fault.name}: {verdict.by}")
+    return int(bool(missed) or not found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
