@@ -129,14 +129,19 @@ def words_of(kind, name):
     return found
 
 
-def options_of(kind):
-    """Instances of a class: the default one, and one for each option of each parameter."""
+def inherited_by(kind):
+    """Parameters of other estimators from which a class derives, except for those of people."""
+    bases = [base for base in kind.__mro__[1:] if base in PRIVATE.values()]
+    names = {name for base in bases for name in base._parameter_constraints}
+    return names - {"adjacency", "groups", "rows_per_group"}
+
+
+def options_of(kind, tried):
+    """Instances of a class: the default one, and one for each option of ``tried`` parameters."""
     default = make_instance(kind).set_params(random_state=0)
     yield "", default
     parameters = default.get_params(deep=False)
-    for name in parameters:
-        if name in NO_STATISTIC:
-            continue
+    for name in sorted(parameters.keys() & tried - NO_STATISTIC):
         for value in [*words_of(kind, name), *VALUES.get(name, [])]:
             changes = value if isinstance(value, dict) else {name: value}
             needed = WITH.get(name, {}) | WITH.get(value if isinstance(value, str) else "", {})
@@ -151,7 +156,7 @@ def options_of(kind):
 
 
 @pytest.mark.parametrize("name", PRIVATE)
-def test_every_parameter_is_tried(name):
+def test_border_tries_every_parameter(name):
     kind = PRIVATE[name]
     unknown = [
         parameter
@@ -294,14 +299,25 @@ def least_of(name, option):
     return min([0.5, *(v for (n, o), v in LESS.items() if n == name and option.startswith(o))])
 
 
-@pytest.mark.parametrize("name", PRIVATE)
-def test_no_record_moves_a_statistic_farther_than_declared(name):
+def check_options(kind, tried):
     reached = {}
-    for option, estimator in options_of(PRIVATE[name]):
+    for option, estimator in options_of(kind, tried):
         reached[option] = furthest(estimator, inputs_of(estimator))
-    print(name, {option: round(most, 4) for option, most in reached.items()})
     assert max(reached.values()) <= ROUNDING, reached
-    assert all(most >= least_of(name, option) for option, most in reached.items()), reached
+    least = {option: least_of(kind.__name__, option) for option in reached}
+    assert all(most >= least[option] for option, most in reached.items()), reached
+
+
+@pytest.mark.parametrize("kind", PRIVATE.values(), ids=PRIVATE)
+def test_border_holds_for_estimators_and_their_options(kind):
+    check_options(kind, kind._parameter_constraints.keys() - inherited_by(kind))
+
+
+# The estimators from which they are inherited are in the unit layer.
+@pytest.mark.laws
+@pytest.mark.parametrize("name", [name for name, kind in PRIVATE.items() if inherited_by(kind)])
+def test_border_holds_for_inherited_options(name):
+    check_options(PRIVATE[name], inherited_by(PRIVATE[name]))
 
 
 def _of_chunks(estimator, X):
@@ -315,9 +331,11 @@ def _of_frame(estimator, X):
     return estimator.fit(pd.DataFrame(X, columns=["a", "b"]), *y)
 
 
+# All containers give the same releases, as other tests show.
+@pytest.mark.laws
 @pytest.mark.parametrize("compute", [_of_chunks, _of_frame])
 @pytest.mark.parametrize("name", [n for n, kind in PRIVATE.items() if hasattr(kind, "fit_chunks")])
-def test_rows_in_chunks_and_frames_move_statistics_as_far(name, compute):
+def test_border_holds_for_chunks_and_frames(name, compute):
     estimator = make_instance(PRIVATE[name]).set_params(random_state=0)
     assert 0.5 <= furthest(estimator, inputs_of(estimator), compute) <= ROUNDING
 
@@ -404,27 +422,42 @@ def functions_of(name):
         yield counted[0], counted[1:]
 
 
-@pytest.mark.parametrize("name", FILTRATIONS)
-def test_no_point_and_no_person_moves_what_functions_release_farther_than_declared(name):
+def check_functions(name, kinds):
     reached, dimensions = {}, (0,) if "edges" in name else (0, 1)
     inputs = list(functions_of(name))
-    for kind, estimator in RELEASES.items():
-        estimator = clone(estimator).set_params(random_state=0, homology_dimensions=dimensions)
+    for kind in kinds:
+        estimator = clone(RELEASES[kind])
+        estimator.set_params(random_state=0, homology_dimensions=dimensions)
         if not kind.endswith("clipped points") or all(
             hasattr(f[0], "n_clipped") for f, _ in inputs
         ):
             reached[kind] = furthest(estimator, inputs)
-    print(name, {kind: round(most, 4) for kind, most in reached.items()})
     assert max(reached.values()) <= ROUNDING, reached
     # A lifetime moves by two sensitivities only if its birth and its death part.
     assert all(most >= (0.5 if "diagram" in kind else 0.2) for kind, most in reached.items())
+
+
+# Each function with each kind of release in the unit layer; the variants of a kind with two.
+KINDS = ["diagrams", "profile", "counts"]
+VARIANTS = [kind for kind in RELEASES if kind not in KINDS]
+
+
+@pytest.mark.parametrize("name", FILTRATIONS)
+def test_border_holds_for_functions_of_points_and_people(name):
+    check_functions(name, [*KINDS, *(VARIANTS if name in ("grid", "landmarks") else [])])
+
+
+@pytest.mark.laws
+@pytest.mark.parametrize("name", sorted(FILTRATIONS.keys() - {"grid", "landmarks"}))
+def test_border_holds_for_functions_and_variants_of_releases(name):
+    check_functions(name, VARIANTS)
 
 
 # Releases that are no private estimators of the battery.
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-def test_points_under_metric_privacy_lose_what_their_distance_costs(norm):
+def test_border_of_k_norm_mechanism_pays_by_distance(norm):
     rng = np.random.default_rng(0)
     estimator = KNormMechanism(2.0, norm=norm, bounds=(0, 1), random_state=0)
     first = rng.uniform(size=(5, 2))
@@ -437,7 +470,7 @@ def test_points_under_metric_privacy_lose_what_their_distance_costs(norm):
 
 
 @pytest.mark.parametrize("options", [{}, {"rate": "weighted"}, {"net": 0.3}])
-def test_candidates_under_metric_privacy_lose_what_their_distance_costs(options):
+def test_border_of_metric_exponential_mechanism_pays_by_distance(options):
     candidates = np.linspace(0, 1, 9)[:, None]
     estimator = MetricExponentialMechanism(3.0, candidates=candidates, random_state=0, **options)
     for i, j in [(0, 8), (3, 4), (0, 1)]:
@@ -446,7 +479,7 @@ def test_candidates_under_metric_privacy_lose_what_their_distance_costs(options)
         assert 0 < transcript.losses()[0] <= guarantee.at_distance(far) * ROUNDING
 
 
-def test_points_of_the_best_mechanism_lose_what_their_distance_costs():
+def test_border_of_optimal_mechanism_pays_by_distance():
     D = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
     mechanism = optimal_mechanism(D, alpha=1.0)
     transcript = recorded(partial(mechanism.sample, [0, 1], random_state=0))
@@ -454,7 +487,7 @@ def test_points_of_the_best_mechanism_lose_what_their_distance_costs():
     assert 0.5 < most <= ROUNDING and transcript.declared()[0] == pytest.approx(3.0)
 
 
-def test_people_move_the_statistics_of_two_samples_by_what_is_declared():
+def test_border_holds_for_two_sample_test():
     rng, most = np.random.default_rng(0), 0.0
     for n, m in [(4, 4), (9, 3), (2, 12)]:
         X, Y = rng.uniform(size=(n, 2)), rng.uniform(size=(m, 2))
@@ -500,7 +533,7 @@ TWINS = {
 
 
 @pytest.mark.parametrize("name", TWINS)
-def test_broken_twins_are_caught(name, monkeypatch):
+def test_border_catches_broken_twins(name, monkeypatch):
     module, function, twin, estimator = TWINS[name]
     monkeypatch.setattr(module, function, twin)
     if estimator is None:
@@ -511,7 +544,7 @@ def test_broken_twins_are_caught(name, monkeypatch):
     assert furthest(estimator, functions_of("landmarks")) > ROUNDING
 
 
-def test_a_draw_beyond_the_border_is_caught():
+def test_border_catches_draws_beyond_it():
     def careless(noise):
         return 7 + noise.discrete_laplace(1.0, 1)
 
@@ -542,7 +575,7 @@ def test_a_draw_beyond_the_border_is_caught():
         recorded(lambda: NoiseSource(0).generator().normal())
 
 
-def test_releases_of_other_threads_are_not_watched():
+def test_border_ignores_other_threads():
     seen, noise = [], NoiseSource(0)
     with watched_border(lambda crossing, draw: seen.append(crossing)), ThreadPoolExecutor() as pool:
         elsewhere = pool.submit(
@@ -551,7 +584,7 @@ def test_releases_of_other_threads_are_not_watched():
         assert elsewhere.result() == 1 and seen == []
 
 
-def test_what_cannot_be_compared_is_no_pass():
+def test_border_refuses_what_cannot_be_compared():
     crossing = Crossing(np.array([np.nan]), "l1", 1.0, 1.0)
     with pytest.raises(AssertionError):
         crossing.moved(np.zeros(1))

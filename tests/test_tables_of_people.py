@@ -128,37 +128,8 @@ def test_one_row_each_is_a_table_of_rows_and_copies_change_nothing(estimator):
     assert all(np.array_equal(once[name], again[name]) for name in once)
 
 
-@pytest.mark.engines
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
-@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
-def test_rows_of_a_person_in_several_parts(estimator):
-    frame = pytest.importorskip("dask.dataframe")
-    table = visits()
-    whole = learnt(of_people(estimator).fit(table))
-    shuffled = table.sample(frac=1, random_state=1, ignore_index=True)
-    for parts in (
-        partial(iter, [table[:1], table[1:1], table[1:250], table[250:]]),
-        frame.from_pandas(shuffled, npartitions=5),
-    ):
-        found = learnt(of_people(estimator).fit_chunks(parts))
-        assert all(np.array_equal(whole[name], found[name]) for name in whole)
-    beside = clone(estimator).set_params(random_state=0)
-    beside.fit(table[["x", "y"]], groups=table["patient_id"])
-    assert all(np.array_equal(whole[name], value) for name, value in learnt(beside).items())
-    assert beside.privacy_guarantee_.unit == "all rows of one person, by the groups of fit"
 
 
-def test_weights_that_change_between_passes_are_noticed():
-    table = visits()
-    passes = iter(range(100))
-
-    def changing():
-        late = next(passes) > 2
-        ids = table["patient_id"].sample(frac=1, random_state=0).to_numpy()
-        yield table.assign(patient_id=ids) if late else table
-
-    with pytest.raises(ValueError, match="changed between two passes"):
-        of_people(DPLloyd(2, bounds=BOX)).fit_chunks(changing)
 
 
 def test_everybody_counts_alike():

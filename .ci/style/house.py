@@ -123,7 +123,7 @@ def old_map_of_contributors(page=ROOT / "CONTRIBUTING.md"):
     block = next((part for part in text_of(page).split("```") if "noise, calibration" in part), "")
     drawn = [{*line.split("  ")[0].split(", ")} for line in block.strip().splitlines()]
     if drawn != list(reversed(FLOORS)):
-        yield f"{shown(page)}: its map of layers is not FLOORS of .ci/style/house.py. Change one"
+        yield f"{shown(page)}: its map of floors is not FLOORS of .ci/style/house.py. Change one"
 
 
 def pays(node):

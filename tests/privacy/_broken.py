@@ -360,13 +360,13 @@ class Noiseless(_Noiseless):
     pass
 
 
-@breaks("short_audits_find_nothing")
+@breaks("statistics_move_within_the_sensitivity")
 class HardlyAnyNoise(PrivateMean):
     def _sum(self, X, widths, noise):
         return super()._sum(X, widths / 20, noise)
 
 
-@breaks("short_audits_find_nothing")
+@breaks("noise_has_the_same_spread_without_a_seed")
 class HardlyAnyNoiseInEarnest(PrivateMean):
     def _sum(self, X, widths, noise):
         return super()._sum(X, widths if noise.seeded else widths / 100, noise)
