@@ -92,6 +92,11 @@ class FromThisSite(plotly.io.base_renderers.MimetypeRenderer):
 plotly.io.renderers["this_site"] = FromThisSite()
 plotly.io.renderers.default = "this_site"
 
+# A build runs all examples if SKLEARN_DPTDA_GALLERY is "1", none if it is "0", and these if it is
+# "some": clouds, clusters, a graph, the command line and a paper. The others have no output then.
+SOME = ("two_circles", "private_shapes", "private_graph", "command_line", "kang_figures_1_2")
+GALLERY = os.environ.get("SKLEARN_DPTDA_GALLERY", "1")
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
@@ -100,9 +105,13 @@ sphinx_gallery_conf = {
     "doc_module": ("sklearn_dptda",),
     "reference_url": {"sklearn_dptda": None},
     "backreferences_dir": "generated/backreferences",
-    "filename_pattern": r"/(plot_|vishwanath|boedihardjo|kang|byun)",
+    "filename_pattern": (
+        rf"/(plot_)?({'|'.join(SOME)})\.py$"
+        if GALLERY == "some"
+        else r"/(plot_|vishwanath|boedihardjo|kang|byun)"
+    ),
     "ignore_pattern": r"/_",
-    "plot_gallery": os.environ.get("SKLEARN_DPTDA_GALLERY", "1") == "1",
+    "plot_gallery": GALLERY != "0",
     "capture_repr": ("_repr_html_",),
     "remove_config_comments": True,
     "download_all_examples": False,

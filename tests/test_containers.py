@@ -168,7 +168,7 @@ def test_containers_of_people_give_the_same_release(name, container):
 
 
 @pytest.mark.parametrize("name", [*ROWS, "MorseMerging"])
-def test_functions_for_parts_are_small_and_know_no_noise(name):
+def test_map_reduce_ships_small_functions_without_noise(name):
     parts = Parts([X])
     new(name).fit(parts)
     assert max(map(len, parts.shipped)) < 30_000
@@ -176,7 +176,7 @@ def test_functions_for_parts_are_small_and_know_no_noise(name):
         assert not any(secret in function for function in parts.shipped)
 
 
-def test_categories_are_coded_where_the_parts_are():
+def test_dask_codes_categories_where_the_parts_are():
     people = pandas.DataFrame({"age": np.arange(400) % 70, "smokes": ["no", "yes"] * 200})
     private = PrivateMeasure(
         bounds=(0, 99), categories={"smokes": ["no", "yes"]}, depth=5, random_state=0
@@ -193,7 +193,7 @@ def test_categories_are_coded_where_the_parts_are():
     assert "yes" not in str(caught.value) and len(accountant) == 0
 
 
-def test_names_of_columns_are_those_of_the_first_chunk():
+def test_fit_chunks_takes_names_of_the_first_chunk():
     private = DPLloyd(2, bounds=BOX, random_state=0).fit_chunks([table(X[:40]), table(X[40:])])
     assert private.feature_names_in_.tolist() == NAMES
     with pytest.raises(ValueError, match="names"):
@@ -245,7 +245,7 @@ def computed(lazy):
     return np.concatenate(parts)
 
 
-def test_every_method_of_rows_is_known():
+def test_containers_know_every_method_of_rows():
     known = MAPPED | FITS.keys() | NO_ROWS | PLUMBING | {"score"}
     assert len(ROWS) >= 12
     assert set.union(*(methods(new(name)) for name in [*ROWS, "MorseMerging"])) <= known
@@ -254,7 +254,7 @@ def test_every_method_of_rows_is_known():
 @pytest.mark.parametrize(
     ("name", "kind"), pairwise([*ROWS, "MorseMerging"], [*ELSEWHERE], pytest.mark.engines)
 )
-def test_methods_are_lazy_or_one_paid_fit_or_refused_before_it(name, kind):
+def test_methods_elsewhere_are_lazy_or_one_paid_fit_or_refused(name, kind):
     # Estimators without a seed must map what they have released, too.
     budget = PrivacyAccountant(np.inf)
     options = {"accountant": budget, "random_state": None}
@@ -291,7 +291,7 @@ def test_methods_are_lazy_or_one_paid_fit_or_refused_before_it(name, kind):
 
 
 @pytest.mark.parametrize("kind", ELSEWHERE)
-def test_pipelines_pay_for_all_steps_or_for_none(kind):
+def test_pipelines_elsewhere_pay_for_all_steps_or_for_none(kind):
     budget = PrivacyAccountant(np.inf)
     steps = [new(name, accountant=budget) for name in ("PrivatePCA", "DPLloyd")]
     chain, elsewhere = make_pipeline(*steps), ELSEWHERE[kind](X)
@@ -311,7 +311,7 @@ def test_pipelines_pay_for_all_steps_or_for_none(kind):
 
 
 @pytest.mark.parametrize("kind", ELSEWHERE)
-def test_frames_in_memory_are_refused_before_the_payment(kind):
+def test_set_output_elsewhere_is_refused_before_the_payment(kind):
     budget = PrivacyAccountant(np.inf)
     for name in ("PrivatePCA", "DPLloyd"):
         framed = new(name, accountant=budget).set_output(transform="pandas")
@@ -321,7 +321,7 @@ def test_frames_in_memory_are_refused_before_the_payment(kind):
 
 
 @pytest.mark.parametrize("kind", ELSEWHERE)
-def test_cross_validation_counts_folds_where_they_are_or_pays_nothing(kind):
+def test_cross_validation_elsewhere_counts_folds_or_pays_nothing(kind):
     budget = PrivacyAccountant(np.inf)
     private = new("DPLloyd", accountant=budget)
     with nothing_gathered():
@@ -336,7 +336,7 @@ def test_cross_validation_counts_folds_where_they_are_or_pays_nothing(kind):
 
 
 @pytest.mark.parametrize("seed", [0, None], ids=["seeded", "unseeded"])
-def test_what_is_mapped_knows_released_values_alone(seed):
+def test_dask_graphs_know_released_values_alone(seed):
     budget, rows = PrivacyAccountant(np.inf), ELSEWHERE["frame"](X)
     for name in ("DPLloyd", "MorseMerging"):
         state = np.random.RandomState(0) if seed == 0 else None
@@ -352,7 +352,7 @@ def test_what_is_mapped_knows_released_values_alone(seed):
         assert seed == 0 or model.fit(rows).predict(rows).name != labels.name
 
 
-def test_caches_know_no_unseeded_estimator_again():
+def test_dask_caches_know_no_unseeded_estimator_again():
     keys = set()
     for model in (new("DPLloyd", random_state=None), new("DPLloyd", random_state=None).fit(X)):
         for _ in range(2):
@@ -361,7 +361,7 @@ def test_caches_know_no_unseeded_estimator_again():
     assert len(keys) == 8
 
 
-def test_parts_without_rows_are_mapped():
+def test_dask_maps_parts_without_rows():
     few = ELSEWHERE["frame"](X)
     few = few[few["a"] > np.sort(X[:, 0])[-3]]
     model = new("DPLloyd").fit(table(X))
@@ -373,7 +373,7 @@ def test_parts_without_rows_are_mapped():
     assert model.score(parts) == pytest.approx(model.score(X))
 
 
-def test_a_column_may_be_named_as_the_method_of_the_protocol():
+def test_map_reduce_may_be_the_name_of_a_column():
     named = pandas.DataFrame(X, columns=["a", "map_reduce"])
     assert new("DPLloyd").fit_predict(named).shape == (120,)
 
@@ -383,7 +383,7 @@ def test_a_column_may_be_named_as_the_method_of_the_protocol():
 
 @pytest.mark.parametrize("kind", ELSEWHERE)
 @pytest.mark.parametrize("bad", ["NaN", "bounds of more columns", "empty", "bounds of a name"])
-def test_bad_parts_cost_nothing(kind, bad):
+def test_containers_with_bad_parts_cost_nothing(kind, bad):
     rows = {"NaN": np.where(np.arange(120)[:, None] == 119, np.nan, X), "empty": X[:0]}.get(bad, X)
     bounds = {"bounds of more columns": ([-9.0] * 4, [9.0] * 4), "bounds of a name": {"d": (0, 1)}}
     for kind_of in (DPLloyd, PrivateMeasure, DPToMATo):
@@ -396,7 +396,7 @@ def test_bad_parts_cost_nothing(kind, bad):
         assert len(accountant) == 0
 
 
-def test_columns_are_checked_before_a_job_starts():
+def test_dask_columns_are_checked_before_a_job_starts():
     def unread(block):
         raise AssertionError("a job was started")
 
@@ -414,7 +414,7 @@ def test_columns_are_checked_before_a_job_starts():
                 private.fit(each)
 
 
-def test_parts_with_other_columns_are_refused():
+def test_containers_with_other_columns_are_refused():
     accountant = PrivacyAccountant(np.inf)
     private = DPLloyd(2, accountant=accountant)
     for parts in ([X, X[:, :1]], [X, table(X)]):
@@ -448,7 +448,7 @@ ONCE = iter([X])
         ([X[:, 0]], BOX, "2D"),
     ],
 )
-def test_bad_chunks_cost_nothing(chunks, bounds, message):
+def test_fit_chunks_of_bad_chunks_costs_nothing(chunks, bounds, message):
     accountant = PrivacyAccountant(1.0, 1e-3)
     with pytest.raises(ValueError, match=message):
         DPLloyd(2, bounds=bounds, accountant=accountant).fit_chunks(chunks)
@@ -456,7 +456,7 @@ def test_bad_chunks_cost_nothing(chunks, bounds, message):
 
 
 @pytest.mark.parametrize("later", [X[1:], X[:, 1:], X[:0]])
-def test_rows_that_change_between_passes_are_noticed(later):
+def test_containers_that_change_between_passes_are_noticed(later):
     # Chunks are opened twice to compare the iterators, and read once to check them.
     opened = []
 
@@ -476,7 +476,7 @@ def test_rows_that_change_between_passes_are_noticed(later):
         assert not hasattr(private, "privacy_guarantee_")
 
 
-def test_every_pass_reads_a_stream_anew():
+def test_fit_chunks_reads_a_stream_anew_for_every_pass():
     passes = []
 
     def read():
@@ -500,7 +500,7 @@ OTHERS = [
 
 @pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLeakWarning")
 @pytest.mark.parametrize(("name", "kind"), OTHERS, ids=[name for name, _ in OTHERS])
-def test_no_estimator_gathers_in_silence(name, kind):
+def test_dask_collections_are_never_gathered_in_silence(name, kind):
     estimator = kind()
     if name == "PrivateMassSearch":
         estimator.set_params(filtration=DTMFiltration(bounds=(-15, 15), resolution=5))
@@ -517,7 +517,7 @@ def test_no_estimator_gathers_in_silence(name, kind):
     assert name == "UltrametricMechanism" or any("Dask collection" in m for m in messages), messages
 
 
-def test_fitted_estimators_refuse_what_they_cannot_map():
+def test_dask_collections_are_refused_where_nothing_maps_them():
     for fitted in (ToMATo().fit(X), KNormMechanism(bounds=(-20, 20)).fit(X)):
         method = fitted.predict if hasattr(fitted, "predict") else fitted.transform
         for kind in ("array", "frame", "delayed"):

@@ -7,7 +7,7 @@ import pytest
 from sklearn_dptda._docs import FRAGMENTS, fill_doc
 
 
-def test_a_paragraph_stands_at_the_indentation_of_its_line():
+def test_fill_doc_indents_a_paragraph_as_its_line():
     @fill_doc
     class Estimator:
         """Fit.
@@ -26,12 +26,12 @@ def test_a_paragraph_stands_at_the_indentation_of_its_line():
     assert all(line.startswith("    ") for line in others)
 
 
-def test_an_unknown_paragraph_is_an_error_and_no_docstring_is_none():
+def test_fill_doc_refuses_unknown_paragraphs_and_keeps_no_docstring():
     with pytest.raises(KeyError):
         fill_doc(type("Estimator", (), {"__doc__": "%(nothing)s"}))
     assert fill_doc(type("Estimator", (), {})).__doc__ is None
 
 
-def test_percent_signs_elsewhere_are_left_alone():
+def test_fill_doc_leaves_other_percent_signs_alone():
     kind = type("Estimator", (), {"__doc__": "100 %\nas %(epsilon)s here"})
     assert fill_doc(kind).__doc__ == "100 %\nas %(epsilon)s here"

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("few_public_draws")
 
 @pytest.mark.conformance
 @parametrize_with_privacy_checks()
-def test_our_private_estimators(check):
+def test_privacy_checks_pass_for_private_estimators(check):
     check()
 
 
@@ -53,19 +53,17 @@ def test_our_private_estimators(check):
         ),
     ]
 )
-def test_an_estimator_of_somebody_else(check):
+def test_privacy_checks_pass_for_foreign_estimators(check):
     check()
 
 
 @pytest.mark.parametrize(
     ("name", "kind"), [(name, kind) for name, kinds in BROKEN.items() for kind in kinds]
 )
-def test_every_broken_twin_is_caught(name, kind):
+def test_privacy_checks_catch_broken_twins(name, kind):
     checks = dict(privacy_checks(make_instance(kind)))
     with pytest.raises(AssertionError):
         checks[name]()
-
-
 
 
 class Unreadable:
@@ -95,7 +93,7 @@ def _chunks():
 
 @pytest.mark.parametrize("name", dict(all_estimators(private=True)))
 @pytest.mark.parametrize("kind", [ValueError, TypeError, KeyError, MemoryError])
-def test_errors_of_readers_are_not_passed_on(name, kind):
+def test_private_estimators_hide_errors_of_readers(name, kind):
     estimator = make_instance(dict(all_estimators())[name])
     accountant = PrivacyAccountant(10.0, 1e-3)
     estimator.set_params(accountant=accountant)
@@ -123,7 +121,7 @@ def test_errors_of_readers_are_not_passed_on(name, kind):
 
 
 @pytest.mark.laws
-def test_parameters_are_named_by_their_type():
+def test_estimators_name_wrong_parameters_by_their_type():
     ids = [f"P{i:04d}" for i in range(60)]
     for name, kind in all_estimators():
         estimator = make_instance(kind) if is_private(kind()) else kind()
@@ -138,11 +136,11 @@ def test_parameters_are_named_by_their_type():
                         assert "P0001" not in str(error), (name, parameter)
 
 
-def test_every_check_has_a_twin():
+def test_privacy_checks_have_broken_twins():
     assert set(BROKEN) | FULFILLED_BY_ITSELF == set(CHECKS)
 
 
-def test_there_are_enough_checks():
+def test_privacy_checks_are_enough():
     private = all_estimators(private=True)
     count = sum(len(privacy_checks(make_instance(kind))) for _, kind in private)
     assert len(CHECKS) >= 40 and count >= 40 * len(private) >= 40
@@ -163,6 +161,6 @@ def test_all_estimators_finds_what_the_package_exports():
     assert {n for n, kind in found.items() if "epsilon" in kind().get_params()} == private
 
 
-def test_estimators_without_tags_are_refused():
+def test_check_privacy_refuses_estimators_without_tags():
     with pytest.raises(ValueError, match="CubicalPersistence has no privacy tags"):
         check_privacy(CubicalPersistence())

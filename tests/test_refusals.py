@@ -66,7 +66,7 @@ def refusal_of(estimator, parameter, value):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_parameters_refuse_impossible_values_by_name_and_unpaid(name):
+def test_estimators_refuse_impossible_parameters_by_name_and_unpaid(name):
     estimator, accepted = instance_of(name), []
     for parameter in estimator.get_params(deep=False):
         for value in IMPOSSIBLE:

@@ -36,7 +36,6 @@ from tests._fragile import (
     ray_on_this_machine,
 )
 
-pytestmark = pytest.mark.engines
 # Workers import the modules that the tests send.
 _HERE = {"env_vars": {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}}
 
@@ -79,7 +78,8 @@ def same(first, second):
     return np.array_equal(first, second)
 
 
-def test_results_are_those_of_one_process(backend):
+@pytest.mark.engines
+def test_backends_give_the_results_of_one_process(backend):
     def everything(n_jobs):
         yield release_replicates(road(), clouds(), 4, random_state=0, n_jobs=n_jobs)
         curve = privacy_utility_curve(
@@ -100,7 +100,8 @@ def test_results_are_those_of_one_process(backend):
         assert same(one, other)
 
 
-def test_audits_and_searches(backend):
+@pytest.mark.engines
+def test_backends_audit_like_one_process(backend):
     A = make_sbm([6], [[0.5]], random_state=0)[0].toarray()
     B = A.copy()
     B[0, 1] = B[1, 0] = 1 - B[0, 1]
@@ -115,7 +116,8 @@ def test_audits_and_searches(backend):
         assert run(2) == alone
 
 
-def test_ledgers_count_in_all_workers(backend, tmp_path):
+@pytest.mark.engines
+def test_backends_count_payments_of_all_workers(backend, tmp_path):
     accountant = PrivacyAccountant(100.0, path=tmp_path / "ledger.db")
     X = make_two_circles(200, random_state=0)
     search = GridSearchCV(
@@ -134,7 +136,8 @@ def test_ledgers_count_in_all_workers(backend, tmp_path):
     assert len(accountant.spends()) == 5
 
 
-def test_histograms_are_counted_where_the_data_live(dask_cluster):
+@pytest.mark.engines
+def test_make_histogram_counts_where_the_data_live(dask_cluster):
     array = pytest.importorskip("dask.array")
     frame = pytest.importorskip("dask.dataframe")
     pandas = pytest.importorskip("pandas")
@@ -153,8 +156,9 @@ def test_histograms_are_counted_where_the_data_live(dask_cluster):
     )
 
 
+@pytest.mark.engines
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_killed_worker_costs_no_second_payment_and_no_second_draw(backend, tmp_path):
+def test_backends_with_a_killed_worker_pay_and_draw_once(backend, tmp_path):
     accountant = PrivacyAccountant(24.0)
     fragile = Fragile(str(tmp_path), os.getpid())
     dying = make_pipeline(*road(accountant=accountant), fragile)
@@ -168,7 +172,8 @@ def test_a_killed_worker_costs_no_second_payment_and_no_second_draw(backend, tmp
     assert sum(same(drawn, release) for release in releases) == 1
 
 
-def test_a_cluster_without_workers_is_refused_before_the_payment():
+@pytest.mark.engines
+def test_dask_without_workers_is_refused_before_the_payment():
     distributed = pytest.importorskip("distributed")
     array = pytest.importorskip("dask.array")
     X = array.from_array(np.random.default_rng(0).uniform(size=(300, 2)), chunks=(100, 2))
@@ -186,15 +191,17 @@ def test_a_cluster_without_workers_is_refused_before_the_payment():
     assert len(budget) == 1
 
 
-def test_a_cluster_with_one_core_left_serves():
+@pytest.mark.engines
+def test_dask_with_one_core_serves():
     accountant = PrivacyAccountant(16.0)
     with dask_on_this_machine(n_workers=1), parallel_config(backend="dask"):
         assert len(release_replicates(road(accountant=accountant), clouds(), 8)) == 8
     assert len(accountant) == 8
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_workers_that_die_at_any_moment_cost_nothing(backend, tmp_path):
+def test_backends_with_workers_that_die_again_cost_nothing(backend, tmp_path):
     died = [tmp_path / "after" / "died-2", tmp_path / "leaving" / "died-5"]
     for file in died:
         file.parent.mkdir()
@@ -214,8 +221,9 @@ def test_workers_that_die_at_any_moment_cost_nothing(backend, tmp_path):
         assert sum(same(drawn, release) for release in releases) == 1
 
 
+@pytest.mark.engines
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::UserWarning")
-def test_searches_under_a_key_pay_once_whatever_dies(backend, tmp_path):
+def test_grid_search_under_a_key_pays_once_whatever_dies(backend, tmp_path):
     budget, key = PrivacyAccountant(1e3, path=tmp_path / "a.db"), ReleaseKey()
 
     def search():
@@ -243,8 +251,9 @@ def test_searches_under_a_key_pay_once_whatever_dies(backend, tmp_path):
     assert len(budget) == 13 and all(r.size is not None for r in budget.releases())
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_what_follows_a_death_at_once_loses_nothing(dask_cluster, tmp_path):
+def test_dask_loses_nothing_right_after_a_death(dask_cluster, tmp_path):
     for _ in range(2):
         accountant = PrivacyAccountant(24.0)
         last = Fragile(str(tmp_path), os.getpid())
@@ -254,7 +263,8 @@ def test_what_follows_a_death_at_once_loses_nothing(dask_cluster, tmp_path):
         assert len(accountant) == 12
 
 
-def test_transforms_and_curves_survive_a_kill(backend, tmp_path):
+@pytest.mark.engines
+def test_transform_survives_a_kill(backend, tmp_path):
     X = [make_two_circles(2000, random_state=seed) for seed in range(20)]
     filtration = DTMFiltration(0.2, bounds=(-3, 3.5), resolution=17)
     expected = [f.values for f in filtration.fit_transform(X)]
@@ -271,14 +281,16 @@ def test_transforms_and_curves_survive_a_kill(backend, tmp_path):
     assert len(accountant) == 1
 
 
-def test_large_inputs_are_shipped_once(backend):
+@pytest.mark.engines
+def test_backends_ship_large_inputs_once(backend):
     Weighed.count = 0
     with parallel_config(backend=backend):
         assert run(_number, [(i,) for i in range(30)], Weighed(7)) == [7 + i for i in range(30)]
     assert Weighed.count == 1
 
 
-def test_loops_inside_of_a_task_are_no_tasks(dask_cluster):
+@pytest.mark.engines
+def test_dask_runs_loops_within_a_task_in_the_task(dask_cluster):
     with parallel_config(backend="dask"):
         assert set(run(_inner_backend, [(i,) for i in range(4)])) == {"SequentialBackend"}
 
@@ -295,7 +307,8 @@ class Scorer:
         return float(fitted.weights_.max())
 
 
-def test_a_search_survives_where_arguments_are_not_scattered(dask_cluster, tmp_path):
+@pytest.mark.engines
+def test_surviving_dask_searches_with_scattered_data(dask_cluster, tmp_path):
     register_surviving_dask()
     accountant = PrivacyAccountant(100.0, path=tmp_path / "ledger.db")
     X = make_two_circles(50_000, random_state=0)

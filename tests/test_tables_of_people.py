@@ -81,7 +81,7 @@ def learnt(estimator):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("seed", range(20))
-def test_a_person_weighs_no_more_than_anybody_whatever_her_rows(seed):
+def test_weights_of_people_are_equal_whatever_their_rows(seed):
     rng = np.random.default_rng(seed)
     sizes = np.r_[1, MASS + 5, 1 + (3 * rng.pareto(0.6, 20)).astype(int).clip(0, 3000)]
     ids = np.repeat(np.arange(len(sizes)), sizes)
@@ -96,7 +96,7 @@ def test_a_person_weighs_no_more_than_anybody_whatever_her_rows(seed):
     assert (of_row == (MASS // sizes)[ids]).all()
 
 
-def test_a_replaced_person_moves_nested_cubes_both_ways():
+def test_nested_cubes_move_both_ways_if_a_person_is_replaced():
     # Half of the rows are nearer and half farther than those of the other person: counts fall in
     # some cubes and rise in others, which a replaced row cannot cause.
     inner, outer = np.array([[1.0], [8.0]]), np.array([[2.0], [4.0]])
@@ -119,7 +119,7 @@ def _nested(part):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
 @pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
-def test_one_row_each_is_a_table_of_rows_and_copies_change_nothing(estimator):
+def test_groups_with_copies_of_rows_change_nothing(estimator):
     table = visits().drop_duplicates("patient_id", ignore_index=True)
     once = learnt(of_people(estimator).fit(table))
     copies = pd.concat([table, table, table[:9], table[:9]], ignore_index=True)
@@ -128,11 +128,7 @@ def test_one_row_each_is_a_table_of_rows_and_copies_change_nothing(estimator):
     assert all(np.array_equal(once[name], again[name]) for name in once)
 
 
-
-
-
-
-def test_everybody_counts_alike():
+def test_private_measure_counts_people_alike():
     # One of a hundred people has a thousand rows elsewhere, and the result follows the others.
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(-0.5, 0.05, (2000, 2)), np.full((1000, 2), 0.5)]
@@ -145,7 +141,7 @@ def test_everybody_counts_alike():
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_guarantees_name_people(adjacency):
+def test_guarantee_names_people(adjacency):
     private = of_people(DPLloyd(2, bounds=BOX), adjacency=adjacency).fit(visits())
     verb = {"add-remove": "adding or removing", "replace-one": "replacing"}[adjacency]
     assert f"for {verb} all rows of one person, by 'patient_id'" in str(private.privacy_guarantee_)
@@ -153,8 +149,7 @@ def test_guarantees_name_people(adjacency):
     assert private._guarantee_ahead(3).unit == private.privacy_guarantee_.unit
 
 
-@pytest.mark.laws
-def test_the_unit_is_a_name_and_changes_no_number():
+def test_unit_is_a_name_and_changes_no_number():
     table = visits()[["x", "y"]]
     rows, clouds = (
         DPLloyd(2, bounds=BOX, unit=unit, random_state=0).fit(table)
@@ -169,9 +164,8 @@ def test_the_unit_is_a_name_and_changes_no_number():
 # Pipelines, searches, routing.
 
 
-@pytest.mark.laws
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_transformers_hand_ids_on_in_frames(library):
+def test_transform_hands_ids_on_in_frames(library):
     frames = pytest.importorskip(library)
     table = visits()
     frame = frames.DataFrame({name: table[name].tolist() for name in table})
@@ -193,7 +187,7 @@ def test_transformers_hand_ids_on_in_frames(library):
 
 @pytest.mark.parametrize("people_first", [True, False])
 @pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
-def test_people_and_rows_in_one_pipeline_are_told(people_first):
+def test_pipeline_guarantee_tells_people_and_rows_apart(people_first):
     table = visits()
     first, second = PrivatePCA(1, bounds=BOX, random_state=0), DPLloyd(2, random_state=0)
     ids = table["patient_id"]
@@ -207,10 +201,9 @@ def test_people_and_rows_in_one_pipeline_are_told(people_first):
             pipeline_guarantee(pipeline)
 
 
-@pytest.mark.laws
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.engines)])
 @pytest.mark.filterwarnings("ignore:.*(lie outside the bounds|fits failed)")
-def test_folds_do_not_split_people(n_jobs):
+def test_cross_validation_refuses_folds_that_split_people(n_jobs):
     table = visits()
     X, ids = table[["x", "y"]].to_numpy(), table["patient_id"]
     private = DPLloyd(2, bounds=BOX, random_state=0)
@@ -227,8 +220,7 @@ def test_folds_do_not_split_people(n_jobs):
             grid(cv=KFold(3)).fit(X, groups=ids)
 
 
-@pytest.mark.laws
-def test_merging_passes_people_on():
+def test_morse_merging_passes_people_on():
     table = visits()
     for merged in (
         MorseMerging(of_people(DPMoG(2, bounds=BOX))).fit(table),
@@ -266,7 +258,7 @@ MISTAKES = {
 @pytest.mark.parametrize(
     "estimator", [DPLloyd(2, bounds=BOX), PrivateBounds(), PrivatePCA()], ids=named
 )
-def test_bad_ids_cost_nothing_and_quote_nobody(estimator, mistake):
+def test_groups_with_bad_ids_cost_nothing_and_quote_nobody(estimator, mistake):
     make, message = MISTAKES[mistake]
     table = visits()
     ids = make() if mistake == "too few ids" else make(table)
@@ -286,7 +278,7 @@ def test_bad_ids_cost_nothing_and_quote_nobody(estimator, mistake):
             assert SECRET not in str(caught.value) and len(accountant) == 0
 
 
-def test_ids_given_twice_or_elsewhere_are_refused():
+def test_groups_given_twice_or_elsewhere_are_refused():
     table = visits()
     with pytest.raises(ValueError, match="groups is given twice"):
         of_people(DPLloyd(2)).fit(table, groups=table["patient_id"])

@@ -43,7 +43,7 @@ def check(rows):
 
 @pytest.mark.engines
 @pytest.mark.filterwarnings("ignore")
-def test_ray():
+def test_guide_on_ray_gives_the_same_release():
     ray = pytest.importorskip("ray")
     with ray_on_this_machine():
         blocks = [ray.put(part) for part in np.array_split(X, 5)]
@@ -72,14 +72,14 @@ def spark_frame(table, monkeypatch, tries=1):
 
 @pytest.mark.engines
 @pytest.mark.filterwarnings("ignore")
-def test_spark(monkeypatch):
+def test_guide_on_spark_gives_the_same_release(monkeypatch):
     with spark_frame(X, monkeypatch) as frame:
         check(guide_code("class OnSpark")["OnSpark"](frame))
 
 
 @pytest.mark.engines
 @pytest.mark.filterwarnings("ignore")
-def test_a_killed_worker_of_spark_changes_and_costs_nothing(monkeypatch, tmp_path):
+def test_guide_on_spark_with_a_killed_worker_costs_nothing(monkeypatch, tmp_path):
     mark, kill = str(tmp_path / "killed"), signal.SIGKILL
 
     def first_dies(tables):
@@ -96,7 +96,7 @@ def test_a_killed_worker_of_spark_changes_and_costs_nothing(monkeypatch, tmp_pat
     assert os.path.exists(mark)
 
 
-def test_duckdb():
+def test_guide_on_duckdb_gives_the_same_release():
     duckdb = pytest.importorskip("duckdb")
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=NAMES)
@@ -106,7 +106,7 @@ def test_duckdb():
 
 
 @pytest.mark.engines
-def test_sqlite(tmp_path):
+def test_fit_chunks_of_sqlite_gives_the_same_release(tmp_path):
     import sqlite3
 
     pandas = pytest.importorskip("pandas")
@@ -138,7 +138,7 @@ def dying_part(part, folder):
 
 @pytest.mark.engines
 @pytest.mark.filterwarnings("ignore")
-def test_killed_workers_change_and_cost_nothing(tmp_path):
+def test_dask_with_killed_workers_costs_nothing(tmp_path):
     dask = pytest.importorskip("dask")
     expected, accountant = DPLloyd(3, random_state=0).fit(X), Marking(np.inf)
     accountant.mark = tmp_path / "paid"
