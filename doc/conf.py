@@ -93,8 +93,8 @@ plotly.io.renderers["this_site"] = FromThisSite()
 plotly.io.renderers.default = "this_site"
 
 # A build runs all examples if SKLEARN_DPTDA_GALLERY is "1", none if it is "0", and these if it is
-# "some": clouds, clusters, a graph, the command line and a paper. The others have no output then.
-SOME = ("two_circles", "private_shapes", "private_graph", "command_line", "kang_figures_1_2")
+# "some": a diagram, clusters, a graph, the command line and a paper. Others have no output then.
+SOME = ("interactive", "private_shapes", "private_graph", "command_line", "kang_figures_1_2")
 GALLERY = os.environ.get("SKLEARN_DPTDA_GALLERY", "1")
 
 sphinx_gallery_conf = {
@@ -118,7 +118,8 @@ sphinx_gallery_conf = {
     # Its table is drawn by scripts of other hosts.
     "write_computation_times": False,
     "show_memory": False,
-    "parallel": 2,
+    # Two processes import everything twice, which takes longer than a few examples.
+    "parallel": 2 if GALLERY == "1" else False,
     "abort_on_example_error": True,
 }
 

@@ -22,6 +22,10 @@ from sklearn_dptda.plotting import FiltrationDisplay, PersistenceDiagramDisplay
 
 CHUNK = 1_000_000
 N_CHUNKS = int(os.environ.get("SKLEARN_DPTDA_CHUNKS", "20"))
+# sphinx_gallery_start_ignore
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    N_CHUNKS = 3
+# sphinx_gallery_end_ignore
 
 
 def chunk(seed):

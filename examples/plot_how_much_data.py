@@ -34,15 +34,17 @@ from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.theory import detection_limit
 
 SIZES, N_SEEDS, N_CLOUDS = (300, 1000, 3000, 10_000, 100_000), 5, 200
+BOX, WRONG = (-1.5, 1.5), 0.05
+LAKE = {"loop_radius": 1.0, "spread": 0.1}
+LOOPS = PrivatePersistence(homology_dimensions=1)
 # sphinx_gallery_start_ignore
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    SIZES, N_SEEDS, N_CLOUDS = (300, 1000, 3000, 10_000), 2, 40
+    SIZES, N_SEEDS, N_CLOUDS = (1000, 10_000), 1, 10
+    # These are the choices of nearly all plans, and the search for them takes most of the time.
+    LAKE |= {"m": 0.3, "max_distance": 1.0}
 # sphinx_gallery_end_ignore
-BOX, WRONG = (-1.5, 1.5), 0.05
-LAKE = {"loop_radius": 1.0, "spread": 0.1}
-LOOPS = PrivatePersistence(homology_dimensions=1)
 
 
 def count_plan(n):

@@ -20,12 +20,13 @@ from sklearn.datasets import load_digits
 from sklearn_dptda import DTMFiltration, PrivateBettiNumbers, PrivatePersistence
 from sklearn_dptda.persistence import not_empty
 
-EPSILONS, POOLS, N_RELEASES = (0.5, 1.0, 2.0, 5.0), (1, 3, 10, 30), 5
+EPSILONS, POOLS = (0.5, 1.0, 2.0, 5.0), (1, 3, 10, 30)
+MOST_POOLS, N_RELEASES = 40, 5
 # sphinx_gallery_start_ignore
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    N_RELEASES = 2
+    POOLS, MOST_POOLS, N_RELEASES = (1, 3, 10), 2, 1
 # sphinx_gallery_end_ignore
 digits = load_digits()
 
@@ -41,7 +42,8 @@ def ink(images):
 
 def pools(digit, size):
     images = digits.images[digits.target == digit]
-    return [ink(images[i * size : (i + 1) * size]) for i in range(min(40, len(images) // size))]
+    n_pools = min(MOST_POOLS, len(images) // size)
+    return [ink(images[i * size : (i + 1) * size]) for i in range(n_pools)]
 
 
 # %%

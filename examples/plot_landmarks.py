@@ -26,8 +26,16 @@ from sklearn_dptda.cluster import PrivateLandmarks
 from sklearn_dptda.model_selection import pipeline_guarantee
 from sklearn_dptda.plotting import FiltrationDisplay
 
+N_PATCHES = 8000
+# sphinx_gallery_start_ignore
+import os
 
-def patches_of(name, n=8000):
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    N_PATCHES = 5000
+# sphinx_gallery_end_ignore
+
+
+def patches_of(name, n=N_PATCHES):
     """Patches with high contrast, as vectors of length one with mean zero."""
     pixels = np.log1p(load_sample_image(name).mean(axis=2))
     patches = sliding_window_view(pixels, (3, 3)).reshape(-1, 9)
@@ -68,6 +76,10 @@ for patch, (x, y) in zip(landmarks, plane.transform(landmarks), strict=True):
     box = [x - 0.07, x + 0.07, y - 0.07, y + 0.07]
     left.imshow(patch.reshape(3, 3), cmap="gray", extent=box, vmin=-0.5, vmax=0.5)
 _ = left.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), title="Private: the landmarks")
+# sphinx_gallery_start_ignore
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    X = X[:1000]
+# sphinx_gallery_end_ignore
 
 # %%
 # The function on the landmarks is exact, so its picture is *not* private. It shows the

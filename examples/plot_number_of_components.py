@@ -34,7 +34,7 @@ COMPONENTS, N_SEEDS = [4, 6, 8, 12, 16, 22, 30], 4
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    COMPONENTS, N_SEEDS = [4, 8, 16], 2
+    COMPONENTS, N_SEEDS = [4, 8, 16], 1
 # sphinx_gallery_end_ignore
 
 

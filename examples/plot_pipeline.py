@@ -32,7 +32,7 @@ n_clouds, n_points, n_folds, epsilons = 60, 800, 5, [0.5, 2.0, 5.0, 20.0]
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    n_clouds, n_points, n_folds, epsilons = 16, 300, 3, [1.0, 20.0]
+    n_clouds, n_points, n_folds, epsilons = 12, 200, 3, [1.0, 20.0]
 # sphinx_gallery_end_ignore
 
 simulated, labels = make_loops(n_clouds, n_points, random_state=0)

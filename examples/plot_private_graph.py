@@ -25,7 +25,13 @@ from sklearn_dptda.cluster import ToMATo
 from sklearn_dptda.datasets import load_polblogs
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_latent, make_rdpg
 
-n = 2000
+n, N_RELEASES = 2000, 5
+# sphinx_gallery_start_ignore
+import os
+
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    n, N_RELEASES = 500, 1
+# sphinx_gallery_end_ignore
 X = make_latent(n, "circle", random_state=1)
 A = make_rdpg(X, random_state=1)
 figure, axes = plt.subplots(1, 4, figsize=(13, 3.6), layout="constrained")
@@ -56,6 +62,10 @@ activity = np.exp(rng.uniform(-2, 0, (len(groups), 1)))
 probabilities = np.full((12, 12), 0.05) + 0.85 * np.eye(12)
 A = make_rdpg(activity * np.linalg.cholesky(probabilities)[groups], random_state=0)
 epsilons = (8.0, 6.0, 4.0, 3.0, 2.0, 1.0)
+# sphinx_gallery_start_ignore
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    epsilons = (8.0, 2.0)
+# sphinx_gallery_end_ignore
 curves = {}
 for epsilon in epsilons:
     noisy = EdgeFlip(epsilon, random_state=0).fit_transform(A)
@@ -107,7 +117,7 @@ def load_blogs(largest_component):
 def camps(blogs, epsilon, normalize):
     """Coordinates of the last release, and scores of KMeans and ToMATo in each of five."""
     scores = []
-    for seed in range(5):
+    for seed in range(N_RELEASES):
         model = make_pipeline(
             EdgeFlip(epsilon, random_state=seed),
             AdjacencySpectralEmbedding(2, normalize=normalize),

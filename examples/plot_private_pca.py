@@ -30,7 +30,7 @@ EPSILONS, DELTA, N_FITS, RESOLUTION = [1.0, 2.0, 5.0, 10.0], 1e-5, 5, 101
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    EPSILONS, N_FITS, RESOLUTION = [2.0, 5.0], 2, 41
+    EPSILONS, N_FITS, RESOLUTION = [2.0, 5.0], 1, 31
 # sphinx_gallery_end_ignore
 
 # %%

@@ -23,6 +23,12 @@ from sklearn_dptda.plotting._style import CLUSTER_COLORS, CLUSTER_MARKERS
 
 EPSILON = 1.0
 n, n_fits = 10_000, 10
+# sphinx_gallery_start_ignore
+import os
+
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    n_fits = 2
+# sphinx_gallery_end_ignore
 
 SCENES = {
     "moons": (lambda n, s: make_moons(n, noise=0.07, random_state=s), ([-1.6, -1.1], [2.6, 1.6])),

@@ -33,7 +33,7 @@ SIZES, RESOLUTION, N_REPEATS = (1000, 10_000, 100_000), 65, 12
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    SIZES, RESOLUTION, N_REPEATS = (1000, 10_000), 33, 2
+    SIZES, RESOLUTION, N_REPEATS = (1000, 10_000), 25, 1
 # sphinx_gallery_end_ignore
 dtm = DTMFiltration(m=0.05, bounds=BOUNDS, resolution=RESOLUTION)
 

@@ -26,14 +26,15 @@ from sklearn_dptda.plotting import (
 )
 
 SIZES, N_RELEASES = np.array([1000, 2000, 4000, 8000]), 50
+
+dtm = DTMFiltration(m=0.2, bounds=(-2.5, 3))
 # sphinx_gallery_start_ignore
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    SIZES, N_RELEASES = np.array([1000, 2000]), 5
+    SIZES, N_RELEASES = np.array([1000, 4000]), 3
+    dtm.set_params(resolution=31)
 # sphinx_gallery_end_ignore
-
-dtm = DTMFiltration(m=0.2, bounds=(-2.5, 3))
 X = make_two_circles(4000, random_state=0)
 filtration = dtm.fit_transform([X])
 exact = CubicalPersistence().fit_transform(filtration)[0]

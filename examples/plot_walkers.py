@@ -26,7 +26,7 @@ EPSILONS, RESOLUTION, N_RELEASES = [1.0, 10.0], 41, 20
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    EPSILONS, RESOLUTION, N_RELEASES = [1.0], 21, 5
+    EPSILONS, RESOLUTION, N_RELEASES = [1.0], 17, 2
 # sphinx_gallery_end_ignore
 
 

@@ -35,7 +35,7 @@ WIDTHS, N_BOXES, N_RELEASES = [1, 3, 10, 100, 1000], 10, 5
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    WIDTHS, N_BOXES, N_RELEASES = [1, 10, 1000], 3, 2
+    WIDTHS, N_BOXES, N_RELEASES = [1, 100], 1, 1
 # sphinx_gallery_end_ignore
 EPSILON = 1.0
 

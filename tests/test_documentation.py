@@ -20,9 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["walkers", "five_epsilons", "private_pca", "private_graph"])
-def test_without_published_data_an_example_has_pictures_of_made_up_ones(
-    name, tmp_path, monkeypatch, capsys
-):
+def test_example_without_published_data_draws_made_up_data(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SKLEARN_DPTDA_DATA", str(tmp_path))
     monkeypatch.setenv("SKLEARN_DPTDA_QUICK", "1")
     monkeypatch.setattr(plt, "show", lambda: None)
@@ -40,7 +38,7 @@ def test_without_published_data_an_example_has_pictures_of_made_up_ones(
 
 
 @pytest.mark.nightly
-def test_the_table_of_needed_data_is_that_of_its_plans():
+def test_table_of_needed_data_shows_its_plans():
     row = re.search(r"the loops, as a diagram \|.*", (DOC / "guide" / "data_needed.md").read_text())
     shown = [float(cell) for cell in re.findall(r"\| ([\d.]+) ", row[0] + " ")]
     private = PrivatePersistence(homology_dimensions=1)
@@ -58,15 +56,33 @@ CODE = [
 ]
 
 
-@pytest.mark.conformance
-@pytest.mark.parametrize("page", CODE, ids=lambda page: page.name)
-def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
+# Smaller inputs for pages that would take many seconds. The code is the same.
+SMALLER = {
+    "parameters.md": {"range(5)": "range(2)", "[0.5, 1, 2, 4]": "[1, 4]"},
+    "populations.md": {"(400, 60,": "(120, 60,", "900": "240", "1800": "480", "300": "120"},
+    "records.md": {"10_000": "1_000", "(2000,": "(200,"},
+}
+
+
+def layer_of(page):
+    # The page about large data starts workers.
+    return pytest.mark.engines if page.name == "large_data.md" else pytest.mark.conformance
+
+
+@pytest.mark.usefixtures("few_public_draws")
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=layer_of(page), id=page.name) for page in CODE]
+)
+def test_code_of_page_runs(page, tmp_path, monkeypatch):
     # Blocks run in order, as a reader would run them, with rows called X and X_new.
     monkeypatch.chdir(tmp_path)
     names = {"X": make_two_circles(600, random_state=0), "X_new": make_two_circles(50)}
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = page.read_text(encoding="utf-8")
+    for size, smaller in SMALLER.get(page.name, {}).items():
+        assert size in text
+        text = text.replace(size, smaller)
     ran = 0
-    for block in blocks:
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         if "distributed" in block:
             # A cluster is started by separate tests.
             compile(block, page.name, "exec")
@@ -77,7 +93,7 @@ def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
     assert ran
 
 
-def test_the_guarantee_in_readme_is_what_is_printed(filtration):
+def test_guarantee_in_readme_is_what_is_printed(filtration):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     quoted = " ".join(re.findall(r"^> (.*)$", readme, flags=re.MULTILINE))
     assert quoted == str(PrivatePersistence(1.0).fit([filtration]).privacy_guarantee_)

@@ -90,7 +90,7 @@ def run_all(module):
 
 
 @pytest.mark.parametrize("shape", [(9,), (2, 7), (6, 5), (4, 3, 5)])
-def test_the_adapter_of_cells(shape):
+def test_cells_as_nodes_gives_the_diagrams_of_cells(shape):
     values = np.random.default_rng(0).random(shape)
     dimensions = list(range(len(shape)))
     for ours, theirs in zip(
@@ -102,7 +102,7 @@ def test_the_adapter_of_cells(shape):
 
 
 @needs_gudhi
-def test_cubical_persistence(monkeypatch):
+def test_cubical_persistence_passes_tests_of_gudhi(monkeypatch):
     monkeypatch.setattr(gudhi.sklearn, "CubicalPersistence", OnCells, raising=False)
     module = load("test_sklearn_cubical_persistence.py")
     assert module.CubicalPersistence is OnCells
@@ -111,7 +111,7 @@ def test_cubical_persistence(monkeypatch):
 
 
 @needs_gudhi
-def test_interface_of_representations():
+def test_diagram_features_passes_tests_of_gudhi():
     module = load("test_representations_interface.py")
     module.vectorizers = {
         name: DiagramFeatures(clone(vectorizer)) for name, vectorizer in module.vectorizers.items()
@@ -120,7 +120,7 @@ def test_interface_of_representations():
 
 
 @needs_gudhi
-def test_bottleneck_distance(monkeypatch):
+def test_bottleneck_distance_passes_tests_of_gudhi(monkeypatch):
     # Our function is exact and has no third argument.
     def ours(first, second, e=0):
         return bottleneck_distance(first, second)

@@ -42,18 +42,22 @@ def test_privacy_checks_pass_for_private_estimators(check):
     check()
 
 
+@parametrize_with_privacy_checks([PrivateMean(bounds=(0, 1)), FlipEdges()])
+def test_privacy_checks_pass_for_foreign_estimators(check):
+    check()
+
+
+@pytest.mark.conformance
 @parametrize_with_privacy_checks(
     [
-        PrivateMean(bounds=(0, 1)),
         PrivateMean(5.0, bounds=(0, 1)),
         PrivateHistogram(),
-        FlipEdges(),
         PrivatePersistence(
             max_points=1, spike=0.9, homology_dimensions=1, sensitivity=0.5, upper=3.0
         ),
     ]
 )
-def test_privacy_checks_pass_for_foreign_estimators(check):
+def test_privacy_checks_pass_for_other_kinds_of_estimators(check):
     check()
 
 

@@ -19,6 +19,9 @@ from sklearn_dptda.utils._privacy_checks._check_tools import released
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
 
+# What is drawn from private output does not depend on the limits of numbers.
+pytestmark = pytest.mark.usefixtures("few_public_draws")
+
 X = np.random.default_rng(0).normal(size=(100, 2))
 # Pairs of decades with both signs, and neighbouring numbers of all sizes.
 _SIZES = (1e-320, 1e-200, 1e-95, 1e-30, 1.0, 1e30, 1e95, 1e200, 1e308)
@@ -60,7 +63,7 @@ ROWS = [
 
 @pytest.mark.laws
 @pytest.mark.parametrize("estimator", ROWS, ids=lambda kind: type(kind).__name__)
-def test_bounds(estimator):
+def test_private_estimator_takes_any_bounds_or_refuses_them_unpaid(estimator):
     # Some of each kind, because their fits take equally long.
     for bounds in BOXES[::7] + BOXES[-25:]:
         assert paid_and_lost(estimator.set_params(bounds=bounds), learn) is None, bounds
@@ -68,14 +71,14 @@ def test_bounds(estimator):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("shape", ["cube", "box"])
-def test_starts(shape):
+def test_private_bounds_takes_any_start_or_refuses_it_unpaid(shape):
     for start in BOXES:
         assert paid_and_lost(PrivateBounds(1.0, shape=shape, start=start), learn) is None, start
 
 
 @pytest.mark.laws
 @pytest.mark.parametrize("kind", [DTMFiltration, KernelDistanceFiltration])
-def test_private_boxes_of_filtrations(kind):
+def test_filtration_takes_any_start_of_a_private_box(kind):
     def transform(bounds):
         return [f.values for f in kind(bounds=bounds, resolution=5).fit([X]).transform([X])]
 
@@ -84,7 +87,7 @@ def test_private_boxes_of_filtrations(kind):
 
 
 @pytest.mark.laws
-def test_rates():
+def test_knorm_mechanism_takes_any_rate_or_refuses_it_unpaid():
     for bounds, alpha in itertools.product([*BOXES[::7], *BOXES[-25:]], ALPHAS):
         mechanism = KNormMechanism(alpha, bounds=bounds)
         assert paid_and_lost(mechanism, lambda one: one.fit_transform(X)) is None, (bounds, alpha)
@@ -93,49 +96,64 @@ def test_rates():
 @pytest.mark.laws
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "bool"])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0])
-def test_private_bounds_of_whole_numbers(dtype, epsilon):
+def test_private_measure_takes_whole_numbers_of_any_type(dtype, epsilon):
     pandas = pytest.importorskip("pandas")
-    for n, seed in itertools.product((1, 20, 200), range(10)):
+    for n, seed in itertools.product((1, 20, 200), range(3)):
         table = pandas.DataFrame({"a": np.arange(n) % 7}).astype(dtype)
         measure = PrivateMeasure(epsilon, random_state=seed)
         assert paid_and_lost(measure, lambda one, X=table: learnt(one.fit(X))) is None, (n, seed)
 
 
 SHARES = (5e-324, 1e-300, 1e-16, 1e-3, 0.5, 0.999, 1 - 1e-16)
+PROMISES = ((1e-6, 0.0), (1e-6, 1e-9), (1e-3, 0.0))
 WIDE = np.random.default_rng(0).uniform(size=(20, 40))
+PAIRS = np.arange(20) // 2
 
 
-@pytest.mark.parametrize("groups", [None, np.arange(20) // 2])
+def paid_and_no_noise(estimator, name, share, promise, bounds, groups):
+    """What was paid for a fit with this share, although no number holds its noise."""
+    asked = {"epsilon": promise[0], "delta": promise[1], name: share, "bounds": bounds}
+    known = {k: v for k, v in asked.items() if hasattr(estimator, k)}
+    private = clone(estimator).set_params(**known, random_state=0)
+    labels = [PAIRS % 2] if get_tags(estimator).privacy.labels else []
+    return paid_and_lost(private, lambda one: learnt(one.fit(WIDE, *labels, groups=groups)))
+
+
+def shares_of(estimator, shares):
+    tried = [("bounds_share", share) for share in shares]
+    return tried + [(name, 0.001) for name in ("marginal_share",) if hasattr(estimator, name)]
+
+
 @pytest.mark.parametrize("estimator", ROWS, ids=lambda kind: type(kind).__name__)
-def test_noise_that_no_number_holds_is_refused_unpaid(estimator, groups):
-    y = np.arange(20) // 2 % 2
-    labels = [y] if get_tags(estimator).privacy.labels else []
-
-    def fit(private):
-        return learnt(private.fit(WIDE, *labels, groups=groups))
-
-    tried = [("bounds_share", share) for share in SHARES]
-    tried += [(name, 0.001) for name in ("marginal_share",) if hasattr(estimator, name)]
-    for (name, share), bounds in itertools.product(tried, (None, (0, 1))):
-        for epsilon, delta in ((1e-6, 0.0), (1e-6, 1e-9), (1e-3, 0.0)):
-            asked = {"epsilon": epsilon, "delta": delta, name: share, "bounds": bounds}
-            known = {k: v for k, v in asked.items() if hasattr(estimator, k)}
-            private = clone(estimator).set_params(**known, random_state=0)
-            assert paid_and_lost(private, fit) is None, asked
+def test_private_estimator_refuses_noise_that_no_number_holds_unpaid(estimator):
+    # Each share with some of the promises. All combinations are among the laws.
+    for i, (name, share) in enumerate(shares_of(estimator, SHARES[::2])):
+        promise, bounds, groups = PROMISES[i % 3], (None, (0, 1))[i % 2], (PAIRS, None)[i // 2 % 2]
+        failed = paid_and_no_noise(estimator, name, share, promise, bounds, groups)
+        assert failed is None, (name, share, promise, bounds)
 
 
-@pytest.mark.parametrize("epsilon", [1e-300, 2e-9, 1e-8, 1e-7])
-def test_noise_of_two_samples_that_no_number_holds_is_refused_unpaid(epsilon):
-    accountant, four = PrivacyAccountant(1.0), WIDE[:4]
-    options = {"bounds": (0, 1), "epsilon": epsilon, "accountant": accountant}
-    try:
-        private_two_sample_test(four, four, random_state=0, **options)
-    except ValueError as error:
-        assert "epsilon" in str(error) and len(accountant) == 0
-    assert len(accountant) == (epsilon == 1e-7)
+@pytest.mark.laws
+@pytest.mark.parametrize("estimator", ROWS, ids=lambda kind: type(kind).__name__)
+def test_private_estimator_refuses_noise_beyond_numbers_with_all_options(estimator):
+    options = (shares_of(estimator, SHARES), PROMISES, (None, (0, 1)), (None, PAIRS))
+    for (name, share), promise, bounds, groups in itertools.product(*options):
+        failed = paid_and_no_noise(estimator, name, share, promise, bounds, groups)
+        assert failed is None, (name, share, promise, bounds)
 
 
-def test_landmarks_at_one_place_have_a_cap():
+def test_private_two_sample_test_refuses_noise_that_no_number_holds_unpaid():
+    for epsilon in (1e-300, 2e-9, 1e-8, 1e-7):
+        accountant, four = PrivacyAccountant(1.0), WIDE[:4]
+        options = {"bounds": (0, 1), "epsilon": epsilon, "accountant": accountant}
+        try:
+            private_two_sample_test(four, four, random_state=0, **options)
+        except ValueError as error:
+            assert "epsilon" in str(error) and len(accountant) == 0
+        assert len(accountant) == (epsilon == 1e-7)
+
+
+def test_dtm_filtration_of_landmarks_at_one_place_has_a_cap():
     landmarks = PrivateLandmarks(5, np.inf)
     (function,) = DTMFiltration(landmarks=landmarks).fit_transform([np.full((100, 2), 3.0)])
     assert function.upper > 0 and function.values.max() <= function.upper

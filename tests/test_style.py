@@ -230,6 +230,7 @@ def copy(tmp_path):
         "noxfile.py",
         "pyproject.toml",
         ".ci/release_notes.py",
+        ".github/workflows/nightly.yml",
         ".github/workflows/release.yml",
         WORKFLOW,
         "sklearn_dptda/__init__.py",

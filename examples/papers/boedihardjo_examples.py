@@ -33,12 +33,12 @@ from sklearn_dptda.theory import (
     normed_scale,
 )
 
-N_GRID, N_POINTS, N_SEEDS, N_STARTS = 2001, 600, 40, 40
+N_GRID, N_POINTS, N_SEEDS, N_STARTS, N_STEPS = 2001, 600, 40, 40, 60
 # sphinx_gallery_start_ignore
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    N_GRID, N_POINTS, N_SEEDS, N_STARTS = 501, 200, 5, 3
+    N_GRID, N_POINTS, N_SEEDS, N_STARTS, N_STEPS = 301, 200, 3, 2, 10
 # sphinx_gallery_end_ignore
 
 
@@ -204,7 +204,7 @@ def climb(n_metrics, parts, rng):
     n, alpha = int(rng.integers(3, 9)), np.exp(rng.uniform(np.log(0.5), np.log(30)))
     lengths = np.exp(rng.choice([0.3, 1, 2]) * rng.standard_normal((n_metrics, n, n)))
     best = ratio(lengths, alpha, parts)
-    for _ in range(60):
+    for _ in range(N_STEPS):
         step = rng.standard_normal(lengths.shape) * (rng.random(lengths.shape) < 0.5)
         trial = lengths * np.exp(0.4 * step)
         found = ratio(trial, alpha, parts)
@@ -218,7 +218,7 @@ for alpha in (1.0, 6.0, 24.0, 96.0):
     n = np.exp(2 * alpha)
     best, scales = (n - 1) / (n - 1 + np.exp(alpha)), 1 + np.exp(-alpha / 7)
     print(f"  alpha = {alpha:2g}: {best / scales:.4f}")
-print(f"\nlargest ratio of accuracy to s + s_o found, {N_STARTS} starts of 60 steps")
+print(f"\nlargest ratio of accuracy to s + s_o found, {N_STARTS} starts of {N_STEPS} steps")
 print(f"{'rates':>24}{'one metric':>12}{'two metrics':>13}")
 for name, parts in (("alpha / 3 and alpha / 7", (3, 7)), ("alpha and alpha", (1, 1))):
     rng = np.random.default_rng(0)

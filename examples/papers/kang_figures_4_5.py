@@ -35,8 +35,8 @@ N_DATA_SETS, MOST_POINTS, N_FOR_POINTS = 500, (1, 2, 5, 10, 20), 100
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    EPSILONS, SIZES, RESOLUTION = [1.0, 10.0], [1000, 4000], 56
-    N_DATA_SETS, MOST_POINTS, N_FOR_POINTS = 20, (1, 5), 5
+    EPSILONS, SIZES, RESOLUTION = [1.0, 10.0], [1000, 4000], 23
+    N_DATA_SETS, MOST_POINTS, N_FOR_POINTS = 5, (1, 5), 1
 # sphinx_gallery_end_ignore
 N, EPSILON = 4000, 1.0
 PUBLISHED = {"utility": "sum", "base_measure": "uniform", "max_points": 5}
@@ -97,7 +97,8 @@ def overlay(ax, diagrams, exact, upper, _):
     ax.axhline(upper, color="0.6", lw=0.8, ls="--")
     for q, (color, marker) in enumerate(zip(COLORS, MARKERS, strict=True)):
         cloud = np.concatenate([pair[q] for pair in diagrams])
-        ax.scatter(*cloud.T, s=5, color=color, marker=marker, alpha=0.15, lw=0, rasterized=True)
+        look = {"color": color, "marker": marker, "alpha": min(1.0, 75 / N_DATA_SETS)}
+        ax.scatter(*cloud.T, s=5, **look, lw=0, rasterized=True)
         hollow = {"facecolors": "none", "edgecolors": "black", "marker": marker, "zorder": 3}
         ax.scatter(*exact[0][q].T, s=36, linewidths=0.9, **hollow)
     ax.set(xlim=(0, upper), ylim=(0, 1.04 * upper), aspect="equal")

@@ -42,7 +42,7 @@ RESOLUTION, N_RELEASES, N_STEPS, STEP = 61, 20, 50_000, 0.02
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    RESOLUTION, N_RELEASES, N_STEPS = 17, 2, 1000
+    RESOLUTION, N_RELEASES, N_STEPS, STEP = 13, 1, 500, 0.06
 # sphinx_gallery_end_ignore
 PUBLISHED = {"utility": "sum", "base_measure": "uniform", "max_points": MAX_POINTS}
 # The printed distances of H0 and H1, for walkers A, B and C.

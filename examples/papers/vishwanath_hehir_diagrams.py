@@ -25,7 +25,7 @@ N, SIZES, N_REPEATS = 2000, (100, 250, 500, 1000, 2000), 8
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    N, SIZES, N_REPEATS = 400, (100, 200, 400), 2
+    N, SIZES, N_REPEATS = 400, (50, 200), 2
 # sphinx_gallery_end_ignore
 
 

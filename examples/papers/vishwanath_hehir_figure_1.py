@@ -35,7 +35,7 @@ N_REPEATS, N_LOOPS, SIZES = 40, 10, (50, 100, 200, 400, 600, 800, 1000)
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    N_REPEATS, N_LOOPS, SIZES = 4, 2, (50, 100, 200)
+    N_REPEATS, N_LOOPS, SIZES = 2, 2, (50, 100)
 # sphinx_gallery_end_ignore
 COLORS = ("#0072B2", "#D55E00", "#009E73")
 

@@ -104,7 +104,7 @@ def _rounded_up_exponential(numerator: int, denominator: int) -> int:
     down = Context(prec=digits, rounding=ROUND_FLOOR)
     rate = down.divide(Decimal(numerator), Decimal(denominator))
     # exp() is correctly rounded to nearest; next_plus() makes it an upper bound.
-    factor = up.next_plus(up.exp(-rate))
+    factor = up.next_plus(up.exp(rate.copy_negate()))
     one = 1 << _MANTISSA_BITS
     scaled = up.multiply(factor, Decimal(one)).to_integral_value(rounding=ROUND_CEILING)
     return min(int(scaled), one)

@@ -1,8 +1,10 @@
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
+from sklearn_dptda import DTMFiltration
 from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._read_points import read_points
 
@@ -28,12 +30,12 @@ def path(request, tmp_path):
     return path
 
 
-def test_read(path):
+def test_read_points_of_each_format(path):
     np.testing.assert_allclose(read_points(path), POINTS)
     np.testing.assert_allclose(read_points(path, columns=["1"])[:, 0], POINTS[:, 1])
 
 
-def test_a_first_row_with_a_gap_is_a_record(tmp_path):
+def test_read_points_takes_a_first_row_with_a_gap_for_a_record(tmp_path):
     path = tmp_path / "gap.csv"
     path.write_text("0.1,NA\n1,2\n3,4\n")
     with pytest.raises(ValueError, match="has gaps"):
@@ -49,7 +51,7 @@ def run(tmp_path, *options):
 
 
 @pytest.mark.conformance
-def test_diagram(tmp_path, capsys):
+def test_diagram_command_writes_its_release(tmp_path, capsys):
     assert run(tmp_path, "--bounds", "-1", "1", "--epsilon", "2", "--m", "0.2") == 0
     content = json.loads((tmp_path / "out" / "diagram.json").read_text())
     assert content["guarantee"]["epsilon"] == 2 and not content["guarantee"]["seeded"]
@@ -60,7 +62,7 @@ def test_diagram(tmp_path, capsys):
 
 
 @pytest.mark.conformance
-def test_bounds_per_coordinate(tmp_path):
+def test_diagram_command_takes_bounds_per_coordinate(tmp_path):
     options = ("--bounds", "-1", "1", "-2", "2", "--dimensions", "1", "--seed", "1")
     assert run(tmp_path, *options) == 0
     content = json.loads((tmp_path / "out" / "diagram.json").read_text())
@@ -73,7 +75,6 @@ def test_bounds_per_coordinate(tmp_path):
     [
         (("--bounds", "-1", "1", "2"), "--bounds takes 2 numbers"),
         (("--bounds", "1", "-1"), "crossed"),
-        (("--bounds", "-1", "1", "--m", "2"), "'m' parameter"),
         (("--bounds", "-1", "1", "--epsilon", "0"), "epsilon"),
         (("--bounds", "-1", "1", "--max-distance", "0"), "max_distance"),
         (("--bounds", "-1", "1", "--epsilon", "inf"), "epsilon"),
@@ -81,19 +82,19 @@ def test_bounds_per_coordinate(tmp_path):
         (("--bounds", "-1", "1", "--dimensions", "0", "0"), "homology_dimensions"),
     ],
 )
-def test_mistakes_get_one_line_and_nothing_is_written(tmp_path, capsys, options, message):
+def test_diagram_command_refuses_mistakes_in_one_line(tmp_path, capsys, options, message):
     assert run(tmp_path, *options) == 2
     error = capsys.readouterr().err
     assert message in error and error.startswith("error: ") and "Traceback" not in error
     assert not (tmp_path / "out").exists()
 
 
-def test_missing_file(tmp_path, capsys):
+def test_diagram_command_refuses_a_missing_file(tmp_path, capsys):
     assert main(["diagram", str(tmp_path / "no.csv"), "--bounds", "0", "1"]) == 2
     assert "there is no file" in capsys.readouterr().err
 
 
-def test_help_teaches(capsys):
+def test_help_of_commands_teaches(capsys):
     for command in ([], ["demo"], ["diagram"]):
         with pytest.raises(SystemExit):
             main([*command, "--help"])
@@ -102,13 +103,16 @@ def test_help_teaches(capsys):
 
 
 @pytest.mark.conformance
-def test_demo(tmp_path, capsys):
+def test_demo_command_writes_a_picture(tmp_path, capsys, monkeypatch):
+    # On the grid of the command, this takes ten seconds.
+    coarse = partial(DTMFiltration, resolution=15)
+    monkeypatch.setattr("sklearn_dptda._cli._demo_command.DTMFiltration", coarse)
     assert main(["demo", "-o", str(tmp_path), "--releases", "2", "--seed", "0"]) == 0
     assert "two circles" in capsys.readouterr().out
     assert (tmp_path / "demo.png").stat().st_size > 20_000
 
 
-def test_tables_of_pandas(tmp_path):
+def test_read_points_takes_tables_of_pandas(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(POINTS, columns=["lon", "lat"])
     path = tmp_path / "table.csv"
@@ -123,9 +127,16 @@ def test_tables_of_pandas(tmp_path):
         read_points(path)
 
 
-@pytest.mark.parametrize("first", ["Alice Smith,NA,NA", ",Alice Smith,positive", "Alice Smith,F,x"])
-@pytest.mark.parametrize("columns", [None, ["z"], ["0"]])
-def test_no_message_quotes_a_first_row(tmp_path, first, columns):
+@pytest.mark.parametrize(
+    ("first", "columns"),
+    [
+        ("Alice Smith,NA,NA", None),
+        (",Alice Smith,positive", ["z"]),
+        ("Alice Smith,F,x", ["0"]),
+        ("Alice Smith,F,x", ["z"]),
+    ],
+)
+def test_read_points_quotes_no_first_row(tmp_path, first, columns):
     path = tmp_path / "people.csv"
     path.write_text(f"{first}\nbob,1,2\n")
     with pytest.raises(ValueError) as caught:
@@ -134,7 +145,7 @@ def test_no_message_quotes_a_first_row(tmp_path, first, columns):
 
 
 @pytest.mark.conformance
-def test_what_is_no_table_gets_one_line(tmp_path, capsys):
+def test_diagram_command_refuses_broken_files_in_one_line(tmp_path, capsys):
     broken = {
         "quote.csv": b'1,2\n"3,4\n' + b"5" * 200_000,
         "cut.npz": b"PK\x03\x04 cut off",
@@ -158,7 +169,7 @@ def test_what_is_no_table_gets_one_line(tmp_path, capsys):
         assert "secret" not in error and "X[0]" not in error
 
 
-def test_arrays_of_an_archive_are_not_named(tmp_path, capsys):
+def test_read_points_names_no_array_of_an_archive(tmp_path, capsys):
     path = tmp_path / "people.npz"
     np.savez(path, Alice=POINTS, Bob=POINTS[:50])
     for key in (None, "Carol", "2", "-1"):
@@ -168,7 +179,7 @@ def test_arrays_of_an_archive_are_not_named(tmp_path, capsys):
     assert len(read_points(path, key="Bob")) == len(read_points(path, key="1")) == 50
 
 
-def test_a_first_row_without_a_number_is_not_lost_in_silence(tmp_path, capsys):
+def test_read_points_notes_a_first_row_without_a_number(tmp_path, capsys):
     path = tmp_path / "p.csv"
     for gaps in ("NA,NA", "?,-", "null,n/a", "nan,missing"):
         path.write_text(f"{gaps}\n1,2\n3,4\n")
@@ -185,7 +196,7 @@ def test_a_first_row_without_a_number_is_not_lost_in_silence(tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_folders_that_cannot_be_written(tmp_path, capsys, monkeypatch):
+def test_output_folder_refuses_what_cannot_be_written(tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("")
     for out in (tmp_path / "file", tmp_path / "file" / "out"):
         assert main(["demo", "-o", str(out)]) == 2
@@ -196,12 +207,12 @@ def test_folders_that_cannot_be_written(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "two"])
-def test_number_of_releases(count, capsys):
+def test_demo_command_refuses_bad_numbers_of_releases(count, capsys):
     assert main(["demo", "--releases", count]) == 2
     assert "at least 1" in capsys.readouterr().err
 
 
-def test_interrupted(capsys, monkeypatch):
+def test_main_says_that_it_was_interrupted(capsys, monkeypatch):
     def interrupt(name):
         raise KeyboardInterrupt
 

@@ -49,7 +49,7 @@ def written(folder):
 
 @pytest.mark.conformance
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_unit_is_one_person_in_files_ledgers_and_plans(name, folder, capsys):
+def test_groups_option_makes_one_person_the_unit(name, folder, capsys):
     budget = ["--ledger", "l.db", "--budget", "9", "1e-3"]
     assert call(name, "--groups", "patient", "--dry-run", *budget) == 0
     assert "one person" in capsys.readouterr().out.splitlines()[1]
@@ -107,7 +107,7 @@ def diagram():
         ),
     ],
 )
-def test_releases_are_those_of_the_estimators(name, field, expected, folder):
+def test_groups_option_releases_as_the_estimators(name, field, expected, folder):
     assert call(name, "--groups", "patient", "--seed", "0") == 0
     found, same = field(written(folder)), expected()
     for one, other in zip(found, same, strict=True) if name == "diagram" else [(found, same)]:
@@ -115,7 +115,7 @@ def test_releases_are_those_of_the_estimators(name, field, expected, folder):
 
 
 @pytest.mark.conformance
-def test_rows_that_are_dropped_take_their_ids_along(folder):
+def test_groups_option_drops_ids_with_their_rows(folder):
     gaps = POINTS.copy()
     gaps[::7, 1] = np.nan
     kept = np.isfinite(gaps[:, 1])
@@ -128,22 +128,29 @@ def test_rows_that_are_dropped_take_their_ids_along(folder):
     assert means[0] == means[1]
 
 
+NOBODY = ["--groups", "nobody"], "--groups: there is no column 'nobody'"
+BOTH = ["--groups", "patient", "--columns", "x", "patient"], "--columns names the column of"
+NUMBER = ["--groups", "patient", "--columns", "1"], "--columns names the column of"
+
+
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("name", "options", "said"),
     [
-        (["--groups", "nobody"], "--groups: there is no column 'nobody'"),
-        (["--groups", "patient", "--columns", "x", "patient"], "--columns names the column of"),
-        (["--groups", "patient", "--columns", "1"], "--columns names the column of"),
+        ("diagram", *NOBODY),
+        ("betti", *BOTH),
+        ("cluster", *NUMBER),
+        ("cluster", *NOBODY),
+        ("synthesize", *BOTH),
+        ("bounds", *NUMBER),
     ],
 )
-@pytest.mark.parametrize("name", COMMANDS)
-def test_wrong_columns_are_refused_unpaid(name, options, said, folder, capsys):
+def test_groups_option_refuses_wrong_columns_unpaid(name, options, said, folder, capsys):
     assert call(name, *options, "--ledger", "l.db", "--budget", "9", "1e-3") == 2
     assert said in capsys.readouterr().err
     assert not (folder / "l.db").exists() and not (folder / "out").exists()
 
 
-def test_columns_with_numbers_for_names_are_not_mixed_up(folder):
+def test_groups_option_takes_names_that_are_numbers(folder):
     means = []
     for names in ("x,patient,y", "2,1,0"):
         rows = (folder / "visits.csv").read_text().splitlines()
@@ -154,7 +161,7 @@ def test_columns_with_numbers_for_names_are_not_mixed_up(folder):
     assert means[0] == means[1]
 
 
-def test_a_column_that_numbers_the_rows_is_refused(folder, capsys):
+def test_groups_option_refuses_a_column_that_numbers_rows(folder, capsys):
     rows = (folder / "visits.csv").read_text().splitlines()
     numbered = [f",{rows[0]}", *(f"{j},{row}" for j, row in enumerate(rows[1:]))]
     (folder / "visits.csv").write_text("\n".join(numbered))
@@ -163,15 +170,16 @@ def test_a_column_that_numbers_the_rows_is_refused(folder, capsys):
     assert call("cluster", "--groups", "patient", "--columns", "x", "y") == 0
 
 
-def test_a_file_of_ids_alone_is_refused(folder, capsys):
+def test_groups_option_refuses_a_file_of_ids_alone(folder, capsys):
     (folder / "visits.csv").write_text("\n".join(["patient", *IDS]))
     assert call("cluster", "--groups", "patient") == 2
     assert "no other column" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("gap", ["", "NA", "?"])
-@pytest.mark.parametrize("more", [[], ["--fill", "0"], ["--drop-incomplete"]])
-def test_missing_ids_are_refused_and_no_id_is_quoted(gap, more, folder, capsys):
+@pytest.mark.parametrize(
+    ("gap", "more"), [("", []), ("NA", ["--fill", "0"]), ("?", ["--drop-incomplete"])]
+)
+def test_groups_option_refuses_missing_ids_and_quotes_none(gap, more, folder, capsys):
     ids = IDS.astype(object)
     ids[:3] = gap
     write(folder / "visits.csv", ids=ids)
@@ -181,8 +189,7 @@ def test_missing_ids_are_refused_and_no_id_is_quoted(gap, more, folder, capsys):
     assert not any(who in error for who in set(IDS))
 
 
-@pytest.mark.engines
-def test_a_run_with_other_people_is_another_run(folder, capsys, monkeypatch):
+def test_resume_option_refuses_a_run_with_other_people(folder, capsys, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 

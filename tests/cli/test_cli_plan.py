@@ -11,9 +11,10 @@ from sklearn_dptda.__main__ import main
 from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.persistence import PrivatePersistence
 
-# With a given mass, the plan is fast.
+# With a given mass, the plan is fast, and faster under a given cap and without components.
 PUBLIC = ("--n", "2000", "--bounds", "-1.5", "1.5", "--m", "0.25")
 LOOP = (*PUBLIC, "--loop-radius", "1", "--spread", "0.1")
+QUICK = ("--dimensions", "1", "--max-distance", "1")
 
 
 def next_command(text):
@@ -22,7 +23,7 @@ def next_command(text):
 
 
 @pytest.mark.conformance
-def test_the_printed_command_makes_the_release(tmp_path, capsys):
+def test_plan_command_prints_the_command_of_the_release(tmp_path, capsys):
     rng = np.random.default_rng(0)
     angle, radius = rng.uniform(0, 2 * np.pi, 2000), rng.normal(1, 0.1, 2000)
     np.savetxt(tmp_path / "points.csv", np.c_[radius * np.cos(angle), radius * np.sin(angle)])
@@ -44,7 +45,7 @@ def test_the_printed_command_makes_the_release(tmp_path, capsys):
 
 
 @pytest.mark.conformance
-def test_the_sentence_is_that_of_the_plan(tmp_path, capsys):
+def test_plan_command_prints_the_sentence_of_the_plan(tmp_path, capsys):
     assert main(["plan", *LOOP, "-o", str(tmp_path / "out")]) == 0
     plan = plan_release(2000, (-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.25)
     text = capsys.readouterr().out
@@ -55,21 +56,21 @@ def test_the_sentence_is_that_of_the_plan(tmp_path, capsys):
     assert (tmp_path / "out" / "plan.png").stat().st_size > 10_000
 
 
-@pytest.mark.conformance
-def test_nothing_is_written_without_a_folder(tmp_path, capsys, monkeypatch):
+def test_plan_command_writes_nothing_without_a_folder(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = ("--persistence", "0.5", "--feature", "0", "--coordinates", "3")
-    assert main(["plan", *PUBLIC, *options]) == 0
+    cap = ("--dimensions", "0", "--max-distance", "1")
+    assert main(["plan", *PUBLIC, *options, *cap]) == 0
     assert "shows a component" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.conformance
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
-def test_a_picture_takes_the_place_of_a_link(tmp_path, monkeypatch):
+def test_plan_command_replaces_a_link_by_its_picture(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.png").symlink_to("target.png")
-    assert main(["plan", *LOOP, "-o", "."]) == 0
+    assert main(["plan", *LOOP, *QUICK, "-o", "."]) == 0
     assert (tmp_path / "plan.png").is_file() and not (tmp_path / "target.png").exists()
 
 
@@ -87,13 +88,13 @@ def test_a_picture_takes_the_place_of_a_link(tmp_path, monkeypatch):
         ((*LOOP, "--max-points", "0"), "max_points"),
     ],
 )
-def test_mistakes_get_one_line(capsys, options, message):
+def test_plan_command_refuses_mistakes_in_one_line(capsys, options, message):
     assert main(["plan", *options]) == 2
     error = capsys.readouterr().err
     assert message in error and error.startswith("error: ") and error.count("\n") == 1
 
 
-def test_help_teaches(capsys):
+def test_plan_command_help_teaches(capsys):
     with pytest.raises(SystemExit):
         main(["plan", "--help"])
     text = capsys.readouterr().out

@@ -39,7 +39,7 @@ def audit_step(step, gain, d, n_at_zero):
 @pytest.mark.nightly
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("n_at_zero", [0, 10])
-def test_printed_covariance_step_is_refuted(d, n_at_zero):
+def test_audit_epsilon_refutes_the_printed_covariance_step(d, n_at_zero):
     # Its true delta is 0.09 to 0.2, but 1e-5 is claimed.
     result = audit_step(PrintedStep(EPSILON, DELTA), gain_of_printed, d, n_at_zero)
     assert result.refutes(EPSILON), result
@@ -48,7 +48,7 @@ def test_printed_covariance_step_is_refuted(d, n_at_zero):
 @pytest.mark.nightly
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("n_at_zero", [0, 10])
-def test_raw_moments_are_acquitted(d, n_at_zero):
+def test_audit_epsilon_acquits_raw_moments(d, n_at_zero):
     result = audit_step(SoundStep(EPSILON, DELTA), gain_of_sound, d, n_at_zero)
     assert not result.refutes(EPSILON), result
     # The same audit detects the loss with a tenth of the noise.
@@ -73,7 +73,7 @@ def one_release(X, random_state, kind, factor=1.0):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "delta"), [(GaussianBudget, 1e-2), (LaplaceBudget, 0.0)])
-def test_one_release_and_its_twin_with_less_noise(kind, delta):
+def test_fit_budget_release_passes_an_audit_that_sees_less_noise(kind, delta):
     # The record lies along an axis, so three numbers contain all its L1 and L2 norm.
     without, record = np.zeros((3, 2)), np.array([[1.0, 0.0]])
     sides = np.vstack([without, record]), without
@@ -102,7 +102,7 @@ ESTIMATORS = [
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
-def test_estimators_end_to_end(estimator, monkeypatch):
+def test_private_clusters_pass_an_audit_that_sees_less_noise(estimator, monkeypatch):
     # One corner is added or removed, among rows at the opposite corner, in 300 runs per side. No
     # audit of a whole fit comes near its bound, so the twin has a hundredth of the noise.
     others = np.full((10, 2), -1.0)

@@ -9,6 +9,7 @@ from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.rows import _estimator
+from tests.cluster._tables import case
 
 BOUNDS = ([60, 10, 0], [250, 70, 300])
 
@@ -25,14 +26,14 @@ def patients(n=1500):
 # These seeds made the noisy trace of the covariance negative: rows were clipped to a point, and all
 # centres were the mean of the rows, with tiny stated noise.
 @pytest.mark.parametrize("seed", [0, 1, 45, 70, 74, 85, 87, 88])
-def test_noise_in_the_scale_does_not_merge_all_clusters(seed):
+def test_dp_lloyd_in_wide_bounds_keeps_clusters_apart(seed):
     X = patients()
     private = DPLloyd(3, epsilon=1.0, bounds=BOUNDS, random_state=seed).fit(X)
     assert np.ptp(private.cluster_centers_[:, 0]) > 30
 
 
 @pytest.mark.nightly
-def test_few_runs_of_a_mixture_merge_all_clusters():
+def test_dp_mog_in_wide_bounds_seldom_merges_all_clusters():
     X = patients()
     spans = [
         np.ptp(DPMoG(3, epsilon=1.0, bounds=BOUNDS, random_state=seed).fit(X).means_[:, 0])
@@ -53,11 +54,17 @@ WIDE = [
 ]
 
 
-@pytest.mark.parametrize("private", WIDE, ids=lambda each: type(each).__name__)
-@pytest.mark.parametrize("bounds", [None, (-1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("private", "bounds"),
+    [
+        case(i % 2 == j, private, bounds, id=f"{type(private).__name__}-{bounds}")
+        for i, private in enumerate(WIDE)
+        for j, bounds in enumerate([None, (-1.0, 1.0)])
+    ],
+)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("few_public_draws")
-def test_what_is_released_of_many_columns_lies_in_the_bounds(private, bounds, monkeypatch):
+def test_private_rows_estimators_release_centres_within_bounds(private, bounds, monkeypatch):
     # Most columns hold hardly more than noise, whose extrapolation was thousands of widths wide.
     sides, honest = [], _estimator.box_within
 
@@ -70,13 +77,12 @@ def test_what_is_released_of_many_columns_lies_in_the_bounds(private, bounds, mo
     rng = np.random.default_rng(0)
     X = np.clip(np.exp(rng.normal(size=(3000, 1)) - 4) * rng.standard_t(2, (3000, 40)), -1, 1)
     labels = [(X[:, 0] > 0).astype(int)] if hasattr(private, "classes") else []
-    for seed in range(3):
-        fitted = clone(private).set_params(bounds=bounds, random_state=seed).fit(X, *labels)
-        low, high = fitted.bounds_
-        centres = [
-            getattr(fitted, name)
-            for name in ("cluster_centers_", "means_", "mean_", "coreset_")
-            if hasattr(fitted, name)
-        ]
-        assert centres and all(((low <= c) & (c <= high)).all() for c in centres)
+    fitted = clone(private).set_params(bounds=bounds, random_state=0).fit(X, *labels)
+    low, high = fitted.bounds_
+    centres = [
+        getattr(fitted, name)
+        for name in ("cluster_centers_", "means_", "mean_", "coreset_")
+        if hasattr(fitted, name)
+    ]
+    assert centres and all(((low <= c) & (c <= high)).all() for c in centres)
     assert not sides or max(sides) <= 1 + 1e-9

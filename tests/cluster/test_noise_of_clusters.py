@@ -35,14 +35,24 @@ def last_step(budget, X, centres, radius):
     return NoisyStep(centres, radius, moments)
 
 
-def studentised(kind, total, spoil=lambda step: step):
-    """Errors of means and weights over what the step says of them, of all draws."""
+def exact_and_drawn_steps(kind):
     X, _ = rows_about([900, 600, 300], 0.3)
     centres, radius = PLACES + np.array([0.5, -0.3]), 2.0
-    exact = last_step(kind(math.inf, "add-remove", NoiseSource(0)), X, centres, radius).clusters()
-    means, weights = [], []
-    for seed in range(DRAWS):
-        step = last_step(kind(total, "add-remove", NoiseSource(seed)), X, centres, radius)
+    return [
+        last_step(kind(total, "add-remove", NoiseSource(seed)), X, centres, radius)
+        for seed, total in enumerate([math.inf] + [0.5] * DRAWS)
+    ]
+
+
+@pytest.fixture(scope="module")
+def gaussian_steps():
+    return exact_and_drawn_steps(GaussianBudget)
+
+
+def studentised(steps, spoil=lambda step: step):
+    """Errors of means and weights over what the step says of them, of all draws."""
+    exact, means, weights = steps[0].clusters(), [], []
+    for step in steps[1:]:
         noisy = spoil(step).clusters()
         means.append((noisy.centres - exact.centres) / noisy.sd_centres)
         weights.append((noisy.weights - exact.weights) / noisy.sd_weights)
@@ -55,36 +65,36 @@ def in_chi_squared_range(values):
 
 
 @pytest.mark.laws
-def test_gaussian_deviations_of_means_and_weights():
+def test_noisy_step_states_the_deviations_of_gaussian_noise(gaussian_steps):
     # Each column is independent between draws.
-    means, weights = studentised(GaussianBudget, 0.5)
+    means, weights = studentised(gaussian_steps)
     columns = [*means.reshape(DRAWS, -1).T, *weights.T]
     assert all(in_chi_squared_range(column) for column in columns)
 
 
 @pytest.mark.laws
-def test_laplace_deviations_of_means_and_weights():
+def test_noisy_step_states_the_deviations_of_laplace_noise():
     # Squares of Laplace variables in units of their variance have a variance of at most five, and
     # so have sums of them. The tolerance is 6 standard deviations of a mean of 1,000.
-    means, weights = studentised(LaplaceBudget, 0.5)
+    means, weights = studentised(exact_and_drawn_steps(LaplaceBudget))
     squares = np.hstack([means.reshape(DRAWS, -1), weights]) ** 2
     assert np.abs(squares.mean(axis=0) - 1).max() < 6 * math.sqrt(5 / DRAWS)
 
 
 @pytest.mark.laws
 @pytest.mark.parametrize("name", ["sd_sum", "sd_count"])
-def test_understated_noise_is_caught(name):
+def test_noisy_step_with_understated_noise_is_caught(name, gaussian_steps):
     def spoil(step):
         return replace(
             step, moments=replace(step.moments, **{name: 0.7 * getattr(step.moments, name)})
         )
 
-    means, weights = studentised(GaussianBudget, 0.5, spoil)
+    means, weights = studentised(gaussian_steps, spoil)
     caught = means.reshape(DRAWS, -1) if name == "sd_sum" else weights
     assert not any(in_chi_squared_range(column) for column in caught.T)
 
 
-def test_cells_pool_into_clusters():
+def test_noisy_step_pooled_adds_variances_of_cells():
     # Two cells of one cluster and one of another, with the formula written out.
     X, _ = rows_about([900, 600, 300], 0.3)
     step = last_step(GaussianBudget(0.5, "add-remove", NoiseSource(0)), X, PLACES, 2.0)
@@ -101,7 +111,7 @@ def test_cells_pool_into_clusters():
         assert pooled.sd_counts[k] == pytest.approx(math.sqrt(len(cells)) * m.sd_count)
 
 
-def test_weights_against_draws_of_unequal_counts():
+def test_noisy_clusters_state_the_deviations_of_weights():
     sizes, sds = np.array([5000.0, 800.0, 100.0]), np.array([10.0, 30.0, 5.0])
     noise = np.random.default_rng(0).standard_normal((DRAWS, 3)) * sds
     drawn = (sizes + noise) / (sizes + noise).sum(axis=1, keepdims=True)
@@ -127,7 +137,7 @@ FITS = [
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "parameters"), FITS, ids=str)
-def test_whole_fits_are_as_near_as_they_say(kind, parameters):
+def test_private_clusters_are_as_near_as_they_say(kind, parameters):
     # 100 fits of two narrow clusters in columns of different units, without clipped rows.
     X, label = rows_about([1200, 800], 0.1)
     X = X * [1, 50]
@@ -156,7 +166,7 @@ def test_whole_fits_are_as_near_as_they_say(kind, parameters):
     assert 0.25 < np.median(errors) < 1.0 and 0.25 < np.median(weights) < 1.0
 
 
-def test_clusters_that_noise_made_are_said_to_be():
+def test_dp_lloyd_says_which_clusters_are_noise():
     X, _ = rows_about([3000, 3000], 0.1)
     private = DPLloyd(6, epsilon=0.3, bounds=(-2, 2), n_iter=3, random_state=1).fit(X[:400])
     lost = private.within_noise_
@@ -169,13 +179,13 @@ def test_clusters_that_noise_made_are_said_to_be():
     assert nothing.within_noise_.all()
 
 
-def test_no_noise_without_privacy():
+def test_dp_lloyd_states_no_noise_without_privacy():
     X, _ = rows_about([300, 200], 0.1)
     private = DPLloyd(2, epsilon=math.inf, bounds=(-2, 2), random_state=0).fit(X)
     assert not private.weights_noise_.any() and not private.cluster_centers_noise_.any()
 
 
-def test_units_of_the_columns():
+def test_dp_mog_noise_follows_the_units_of_columns():
     # The noise scales with the units of the columns.
     X, _ = rows_about([1200, 800], 0.1)
     small, large = (

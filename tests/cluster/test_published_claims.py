@@ -22,7 +22,7 @@ def joint_norm(d):
 def worst_replacement(d, rng):
     """Largest squared L2 change found, within a cell and between two."""
     corners = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=d)))
-    points = np.vstack([corners[rng.choice(len(corners), 200)], rng.uniform(-1, 1, (200, d))])
+    points = np.vstack([corners[rng.choice(len(corners), 60)], rng.uniform(-1, 1, (60, d))])
     points = np.vstack([points, np.ones(d), -np.ones(d)])
     moments = np.array([raw_moments(x) for x in points])
     within = ((moments[:, None] - moments) ** 2).sum(axis=2).max()
@@ -31,7 +31,7 @@ def worst_replacement(d, rng):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 8])
-def test_r_covers_raw_moments_of_sets_that_are_emptied_each_step(d, rng):
+def test_published_r_covers_sets_that_are_emptied_each_step(d, rng):
     within, between = worst_replacement(d, rng)
     assert within <= 3 * d + 2 * d**2 < published_r(d)
     assert between == pytest.approx(2 * joint_norm(d)) and between <= published_r(d)
@@ -42,7 +42,7 @@ def test_r_covers_raw_moments_of_sets_that_are_emptied_each_step(d, rng):
 
 @pytest.mark.parametrize("d", [1, 8, 16])
 @pytest.mark.parametrize("k", [6, 10])
-def test_r_does_not_cover_sets_that_are_emptied_once(d, k):
+def test_published_r_does_not_cover_sets_that_are_emptied_once(d, k):
     n_steps, sets = 10, set()
     moved = 0.0
     for step in range(n_steps):
@@ -53,7 +53,7 @@ def test_r_does_not_cover_sets_that_are_emptied_once(d, k):
         assert (moved, n_steps * published_r(d)) == (2475, 1530)
 
 
-def test_r_does_not_cover_residuals_about_a_noisy_mean():
+def test_published_r_does_not_cover_residuals_about_a_noisy_mean():
     # Even for a mean that is clipped to the cube, residuals have entries up to 2.
     d = 8
     record, mean = np.ones(d), -np.ones(d)
@@ -86,7 +86,7 @@ def true_delta(d, first, second, rng, epsilon=1.0, claimed=1e-5, n_runs=40_000):
 @pytest.mark.nightly
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("n_others", [0, 10])
-def test_true_delta_of_the_printed_step(d, n_others, rng):
+def test_published_step_has_a_larger_delta_than_claimed(d, n_others, rng):
     # Bounds on means of 40,000 runs, whose standard errors are below 0.002.
     others, corner = np.zeros((n_others, d)), np.ones((1, d))
     first = np.vstack([others, corner])
@@ -95,7 +95,7 @@ def test_true_delta_of_the_printed_step(d, n_others, rng):
     assert 0.08 < true_delta(d, first, np.vstack([others, -corner]), rng) < 0.15
 
 
-def test_a_product_of_two_metrics_need_not_be_positive():
+def test_published_product_of_metrics_need_not_be_positive():
     metric, precision = np.diag([1.0, 100.0]), np.array([[1.0, 0.9], [0.9, 1.0]])
     assert (np.linalg.eigvalsh(metric) > 0).all() and (np.linalg.eigvalsh(precision) > 0).all()
     product = metric @ precision

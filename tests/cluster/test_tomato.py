@@ -1,7 +1,5 @@
 """ToMATo compared with GUDHI's implementation, and as an estimator."""
 
-import pickle
-
 import numpy as np
 import pytest
 from gudhi.clustering.tomato import Tomato
@@ -26,8 +24,8 @@ def undefined(X):
     return np.full(len(X), np.nan)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_hierarchy_is_that_of_gudhi(seed):
+@pytest.mark.parametrize("seed", range(3))
+def test_tomato_hierarchy_is_that_of_gudhi(seed):
     X, y = make_moons(1000, noise=0.07, random_state=seed)
     ours = ToMATo(n_clusters=2, n_neighbors=31).fit(X)
     peer = Tomato(k=31, q=2, n_clusters=2).fit(X)
@@ -55,19 +53,16 @@ def test_hierarchy_is_that_of_gudhi(seed):
     ],
 )
 @pytest.mark.filterwarnings("ignore:n_clusters=")
-@pytest.mark.parametrize("copies", [False, True])
-def test_prediction_repeats_the_labels(options, copies):
-    X, _ = make_blobs(400, centers=4, random_state=0)
-    if copies:
-        X = np.round(X)
-    tomato = ToMATo(**options).fit(X)
-    assert np.array_equal(tomato.predict(X), tomato.labels_)
-    assert set(tomato.labels_) == set(range(tomato.n_clusters_))
-    again = pickle.loads(pickle.dumps(tomato))
-    assert np.array_equal(again.predict(X[:50] + 0.01), tomato.predict(X[:50] + 0.01))
+def test_tomato_predict_repeats_the_labels(options):
+    X, _ = make_blobs(200, centers=4, random_state=0)
+    # Rounded rows have copies.
+    for table in (X, np.round(X)):
+        tomato = ToMATo(**options).fit(table)
+        assert np.array_equal(tomato.predict(table), tomato.labels_)
+        assert set(tomato.labels_) == set(range(tomato.n_clusters_))
 
 
-def test_diagram_is_aligned_with_the_clusters():
+def test_tomato_diagram_is_aligned_with_the_clusters():
     X, _ = make_blobs(600, centers=5, random_state=1)
     tomato = ToMATo(n_neighbors=20).fit(X)
     prominences = tomato.diagram_[:, 0] - tomato.diagram_[:, 1]
@@ -79,7 +74,7 @@ def test_diagram_is_aligned_with_the_clusters():
     assert tomato.density_[tomato.peak_indices_] == pytest.approx(tomato.diagram_[:, 0])
 
 
-def test_all_ways_to_cut_agree():
+def test_tomato_ways_to_cut_agree():
     X, _ = make_blobs(600, centers=4, cluster_std=0.7, random_state=1)
     free = ToMATo(n_neighbors=25).fit(X)
     assert free.n_clusters_ == 4
@@ -91,7 +86,7 @@ def test_all_ways_to_cut_agree():
     assert ToMATo(n_neighbors=25, merge_threshold=0.0).fit(X).n_clusters_ == len(prominences)
 
 
-def test_precomputed_distances_dense_and_sparse():
+def test_tomato_takes_dense_and_sparse_distances():
     X, _ = make_moons(300, noise=0.05, random_state=0)
     D = pairwise_distances(X)
     plain = ToMATo(2, n_neighbors=12).fit(X)
@@ -104,14 +99,14 @@ def test_precomputed_distances_dense_and_sparse():
     assert np.array_equal(dense.predict(D[:10]), dense.labels_[:10])
 
 
-def test_sparse_distances_with_indices_out_of_bounds_are_refused():
+def test_tomato_refuses_sparse_distances_with_bad_indices():
     D = csc_array(np.ones((4, 4)))
     D.indices = D.indices + 10**7
     with pytest.raises(ValueError, match="X is not a valid sparse matrix"):
         ToMATo(2, n_neighbors=2, metric="precomputed").fit(D)
 
 
-def test_ties_are_broken_by_order(rng):
+def test_tomato_breaks_ties_by_order(rng):
     weights = rng.integers(0, 5, size=200).astype(float)
     rows = np.arange(200.0)[:, None]
     moved = ToMATo(radius=1.0, density=lambda X: weights).fit(rows).density_
@@ -121,7 +116,7 @@ def test_ties_are_broken_by_order(rng):
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
-def test_copies_beyond_the_neighbours_are_one(metric):
+def test_tomato_joins_copies_beyond_the_neighbours(metric):
     X = np.repeat(np.arange(4.0)[:, None], 20, axis=0)
     D = pairwise_distances(X) if metric == "precomputed" else X
     clusters = ToMATo(n_neighbors=10, metric=metric).fit(D)
@@ -131,7 +126,7 @@ def test_copies_beyond_the_neighbours_are_one(metric):
 
 
 @pytest.mark.parametrize("metric", ["cosine", "jaccard"])
-def test_prediction_repeats_the_labels_where_rows_do_not_find_themselves(metric, rng):
+def test_tomato_predict_repeats_the_labels_of_other_metrics(metric, rng):
     rays = rng.random((10, 5))
     X = np.vstack([rays * scale for scale in range(1, 31)])
     X = X > 0.5 if metric == "jaccard" else X
@@ -139,7 +134,7 @@ def test_prediction_repeats_the_labels_where_rows_do_not_find_themselves(metric,
     assert np.array_equal(clusters.predict(X), clusters.labels_)
 
 
-def test_rows_far_from_the_origin_in_many_dimensions(rng):
+def test_tomato_takes_rows_far_from_the_origin(rng):
     X = rng.normal(size=(200, 20)) + 1e8
     near, far = ToMATo().fit(X - 1e8), ToMATo().fit(X)
     assert len(far.diagram_) == len(near.diagram_)
@@ -147,14 +142,14 @@ def test_rows_far_from_the_origin_in_many_dimensions(rng):
 
 
 @pytest.mark.parametrize("copies", [8, 12, 40])
-def test_copies_count_in_the_density(copies):
+def test_tomato_density_counts_copies(copies):
     X = np.vstack([make_moons(300, noise=0.07, random_state=0)[0], np.zeros((copies, 2))])
     clusters = ToMATo(n_neighbors=10, density="log_kde", bandwidth=0.1).fit(X)
     exact = KernelDensity(bandwidth=0.1).fit(X).score_samples(X)
     assert clusters.density_ == pytest.approx(exact, rel=1e-9)
 
 
-def test_copies_are_dense_but_not_infinitely_so():
+def test_tomato_density_of_copies_is_finite():
     moons, y = make_moons(300, noise=0.05, random_state=0)
     copies = np.repeat(moons[:1], 20, axis=0)
     clusters = ToMATo(2).fit(np.vstack([moons, copies]))
@@ -163,7 +158,7 @@ def test_copies_are_dense_but_not_infinitely_so():
     assert births[0] == births.max() < births[1] + 3
 
 
-def test_isolated_rows_of_sparse_distances():
+def test_tomato_takes_isolated_rows_of_sparse_distances():
     D = csr_array(np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0.0]]))
     clusters = ToMATo(metric="precomputed").fit(D)
     assert clusters.n_clusters_ == clusters.n_connected_components_ == 2
@@ -179,12 +174,12 @@ def test_isolated_rows_of_sparse_distances():
         ({"metric": "correlation"}, np.ones((20, 3))),
     ],
 )
-def test_undefined_densities_are_refused(options, X):
+def test_tomato_refuses_undefined_densities(options, X):
     with pytest.raises(ValueError, match="not finite"), np.errstate(all="ignore"):
         ToMATo(**options).fit(X)
 
 
-def test_peaks_of_a_path():
+def test_tomato_of_a_path_has_its_peaks():
     # Heights 1 3 2 5 0 4 have saddles at 2 (into 5) and 0 (into 5).
     weights = np.array([1.0, 3.0, 2.0, 5.0, 0.0, 4.0])
     path = np.arange(6.0)[:, None]
@@ -204,35 +199,29 @@ def test_peaks_of_a_path():
         assert cluster(4).n_clusters_ == 3
 
 
-def test_impossible_numbers_of_clusters_are_told():
+def test_tomato_warns_of_impossible_numbers_of_clusters():
     X, _ = make_blobs(200, centers=3, cluster_std=0.2, random_state=0)
     with pytest.warns(UserWarning, match="connected components"):
         assert ToMATo(1, n_neighbors=5).fit(X).n_clusters_ >= 3
-    with pytest.warns(UserWarning, match="peaks"):
-        ToMATo(150, n_neighbors=20).fit(X)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"n_clusters": 2, "merge_threshold": 1.0}, "exclude"),
-        ({"n_clusters": 0}, "n_clusters"),
         ({"n_clusters": 99}, "n_clusters"),
-        ({"n_neighbors": 0}, "n_neighbors"),
-        ({"radius": -1.0}, "radius"),
-        ({"density": "dense"}, "density"),
         ({"density": too_short}, "density"),
         ({"density": undefined}, "density"),
         ({"metric": "precomputed"}, "square"),
         ({"metric": "precomputed", "density": "kde"}, "square|coordinates"),
     ],
 )
-def test_bad_parameters(options, message):
+def test_tomato_refuses_combinations_and_bad_densities(options, message):
     with pytest.raises(ValueError, match=message):
         ToMATo(**options).fit(np.random.default_rng(0).normal(size=(50, 2)))
 
 
-def test_negative_distances_are_refused():
+def test_tomato_refuses_negative_distances():
     with pytest.raises(ValueError, match="negative"):
         ToMATo(metric="precomputed").fit(-np.ones((5, 5)))
 
@@ -241,5 +230,5 @@ def test_negative_distances_are_refused():
 @pytest.mark.conformance
 @pytest.mark.filterwarnings("ignore:n_clusters=:UserWarning")
 @parametrize_with_checks([ToMATo(), ToMATo(density="log_kde", bandwidth=1.0)])
-def test_scikit_learn(estimator, check):
+def test_tomato_passes_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -22,7 +22,7 @@ def private(seed, **options):
 
 
 @pytest.mark.nightly
-def test_far_groups_of_clusters_are_no_two_clusters():
+def test_dp_mog_morse_takes_far_groups_for_several_clusters():
     # Ten seeded fits. The largest gap of the merge tree is between the two far groups, and gives
     # 0.55.
     scores = []
@@ -35,7 +35,7 @@ def test_far_groups_of_clusters_are_no_two_clusters():
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("rows", ["normal", "uniform"])
-def test_a_single_cluster_is_one(rows):
+def test_dp_mog_morse_takes_a_single_cluster_for_one(rows):
     # Five seeded fits. Eight components have ripples of up to a nat where the density is flat, and
     # larger ones in two of the five fits.
     rng = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def test_a_single_cluster_is_one(rows):
     assert np.median(numbers) == 1 and (rows == "uniform" or max(numbers) == 1)
 
 
-def test_light_clusters_are_merged_however_dense():
+def test_merge_tree_cut_by_prominence_merges_light_dense_modes():
     # A narrow peak of three rows in a hundred is the higher one.
     tree = morse_linkage([0.03, 0.97], [[6.0], [0.0]], [[[1e-4]], [[4.0]]])
     assert tree.cut_by_prominence(1.25).tolist() == [0, 1]

@@ -17,7 +17,7 @@ needs_data = pytest.mark.skipif(
 )
 
 
-def test_two_circles():
+def test_make_two_circles_has_both_circles_and_weights():
     X = make_two_circles(101, random_state=0)
     near = np.abs(np.linalg.norm(X - [1.5, 1.5], axis=1) - 1.5) < 1e-12
     far = np.abs(np.linalg.norm(X - [-1.5, -1.5], axis=1) - 1.0) < 1e-12
@@ -26,7 +26,7 @@ def test_two_circles():
     assert (uneven.sum(axis=1) > 0).sum() == 75
 
 
-def test_loops():
+def test_make_loops_labels_clouds_by_loops():
     X, y = make_loops(6, 50, n_loops=(0, 1, 2), random_state=0)
     assert y.tolist() == [0, 1, 2, 0, 1, 2]
     assert all(np.abs(cloud).max() < 2.5 for cloud in X)
@@ -35,7 +35,7 @@ def test_loops():
 
 
 @needs_data
-def test_walkers():
+def test_load_walkers_has_clouds_and_series():
     clouds = load_walkers(download=False)
     assert [cloud.shape for cloud in clouds.data] == [(20000, 3)] * 3
     series = load_walkers(series=True, download=False)
@@ -43,7 +43,7 @@ def test_walkers():
     np.testing.assert_array_equal(series.data[series.target == 1].reshape(-1, 3), clouds.data[1])
 
 
-def test_missing_data_say_what_to_do(tmp_path):
+def test_load_walkers_says_what_to_do_without_data(tmp_path):
     with pytest.raises(FileNotFoundError, match="SKLEARN_DPTDA_DATA"):
         load_walkers(tmp_path, download=False)
 
@@ -60,7 +60,7 @@ def serve(path, monkeypatch):
 
 @pytest.mark.conformance
 @needs_data
-def test_download_is_checked_and_stored(tmp_path, monkeypatch):
+def test_load_walkers_checks_and_stores_its_download(tmp_path, monkeypatch):
     # The published file is a pickle of the recordings and their labels.
     series = load_walkers(series=True, download=False)
     parts = [series.data[series.target == k] for k in range(3)]
@@ -76,7 +76,7 @@ def test_download_is_checked_and_stored(tmp_path, monkeypatch):
         load_walkers(tmp_path / "other")
 
 
-def test_download_runs_no_code(tmp_path, monkeypatch):
+def test_load_walkers_runs_no_code_of_its_download(tmp_path, monkeypatch):
     class Evil:
         def __reduce__(self):
             return (os.mkdir, (str(tmp_path / "gotcha"),))

@@ -15,7 +15,7 @@ needs_data = pytest.mark.skipif(
 
 @needs_data
 @pytest.mark.parametrize(("largest", "n", "edges"), [(True, 1222, 16714), (False, 1490, 16715)])
-def test_numbers_are_those_commonly_reported(largest, n, edges):
+def test_load_polblogs_has_the_published_sizes(largest, n, edges):
     data = load_polblogs(largest_component=largest)
     A = data.adjacency
     assert A.shape == (n, n) and A.nnz == 2 * edges
@@ -25,12 +25,12 @@ def test_numbers_are_those_commonly_reported(largest, n, edges):
     assert data.target_names.tolist() == ["liberal", "conservative"]
 
 
-def test_a_missing_file_is_explained(tmp_path):
+def test_load_polblogs_explains_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="network data"):
         load_polblogs(tmp_path)
 
 
-def test_a_wrong_file_is_refused(tmp_path):
+def test_load_polblogs_refuses_a_wrong_file(tmp_path):
     np.savez(tmp_path / "polblogs.npz", edges=np.zeros((0, 2), int))
     with pytest.raises(ValueError, match="lacks"):
         load_polblogs(tmp_path)

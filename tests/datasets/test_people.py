@@ -6,7 +6,7 @@ import pytest
 from sklearn_dptda.datasets import make_series, make_visits
 
 
-def test_series_differ_in_their_period():
+def test_make_series_labels_differ_in_their_period():
     X, y = make_series(400, random_state=0)
     assert X.shape == (400, 300) and set(y) == {0, 1}
     power = np.abs(np.fft.rfft(X)) ** 2
@@ -21,7 +21,7 @@ def test_series_differ_in_their_period():
 
 
 @pytest.mark.parametrize("biased", [False, True])
-def test_visits(biased):
+def test_make_visits_has_many_lengths_and_bias(biased):
     X, ids, y = make_visits(3000, biased=biased, random_state=0)
     sizes = np.bincount(ids)
     assert len(sizes) == 3000 and sizes.min() == 1 and sizes.max() == 500
@@ -44,6 +44,6 @@ def test_visits(biased):
         (make_visits, "max_visits"),
     ],
 )
-def test_wrong_numbers_are_named(make, name):
+def test_make_series_and_visits_refuse_wrong_numbers_by_name(make, name):
     with pytest.raises(ValueError, match=name):
         make(**{name: 0})

@@ -10,6 +10,14 @@ NAMES = ("emg", "htru2", "pulsar", "magic", "shuttle", "sloan", "usps")
 DATA = os.environ.get("SKLEARN_DPTDA_DATA")
 
 
+# These files are read after each change, and the others by the conformance layer.
+SMALL = ("htru2", "sloan")
+
+
+def layers(name):
+    return [needs(name), *([] if name in SMALL else [pytest.mark.conformance])]
+
+
 def needs(name):
     return pytest.mark.skipif(
         not (DATA and Path(DATA, f"{name}.npz").is_file()),
@@ -18,7 +26,7 @@ def needs(name):
 
 
 def cases(values):
-    return [pytest.param(name, *value, marks=needs(name)) for name, value in values.items()]
+    return [pytest.param(name, *value, marks=layers(name)) for name, value in values.items()]
 
 
 def outside(data, bounds):
@@ -47,20 +55,20 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize("name, n_columns, counts, classes", cases(PUBLISHED))
-def test_as_published(name, n_columns, counts, classes):
+def test_load_table_is_as_published_and_within_its_bounds(name, n_columns, counts, classes):
     found = load_table(name)
     assert found.data.shape == (sum(counts), n_columns) and found.data.dtype == np.float64
     assert np.bincount(found.target).tolist() == counts
     assert found.target_names.tolist() == classes
     assert len(set(found.feature_names)) == n_columns
-    X, y = load_table(name, data_home=DATA, return_X_y=True)
-    np.testing.assert_array_equal(X, found.data)
-    np.testing.assert_array_equal(y, found.target)
+    if name in SMALL:
+        X, y = load_table(name, data_home=DATA, return_X_y=True)
+        np.testing.assert_array_equal(X, found.data)
+        np.testing.assert_array_equal(y, found.target)
+    check_bounds(name, found)
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=needs(n)) for n in NAMES])
-def test_bounds_contain_the_data(name):
-    found = load_table(name)
+def check_bounds(name, found):
     sticks_out = outside(found.data, found.bounds)
     if name == "shuttle":
         # Spikes are clipped on purpose. The documentation says how many rows have one.
@@ -77,9 +85,9 @@ def test_bounds_contain_the_data(name):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=needs(n)) for n in ("emg", "htru2", "pulsar", "magic", "sloan")],
+    [pytest.param(n, marks=layers(n)) for n in ("emg", "htru2", "pulsar", "magic", "sloan")],
 )
-def test_names_are_those_of_the_file(name):
+def test_load_table_has_the_names_of_the_file(name):
     with np.load(Path(DATA, f"{name}.npz"), allow_pickle=False) as archive:
         names = archive["feature_names"].tolist()
     found = load_table(name, **({"physical": False} if name == "sloan" else {}))
@@ -87,7 +95,7 @@ def test_names_are_those_of_the_file(name):
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=needs(n)) for n in ("htru2", "pulsar")])
-def test_pulsar_moments_are_interchanged(name):
+def test_load_table_of_pulsars_has_interchanged_moments(name):
     # The documentation says so. Excess kurtosis >= skewness ** 2 - 2 holds for any sample.
     X = load_table(name).data
     for first in (2, 6):
@@ -97,7 +105,7 @@ def test_pulsar_moments_are_interchanged(name):
 
 
 @needs("sloan")
-def test_sloan_columns():
+def test_load_table_of_sloan_selects_physical_columns():
     some, everything = load_table("sloan"), load_table("sloan", physical=False)
     assert some.feature_names.tolist() == ["ra", "dec", "u", "g", "r", "i", "z", "redshift"]
     assert everything.data.shape == (10000, 16)
@@ -110,7 +118,7 @@ def test_sloan_columns():
     np.testing.assert_array_equal(X, everything.data)
 
 
-def test_tables_and_options_that_there_are_not():
+def test_load_table_refuses_unknown_tables_and_options():
     with pytest.raises(ValueError, match=r"name must be one of emg, htru2, .*; got 'iris'"):
         load_table("iris")
     for name in {*NAMES} - {"sloan"}:
@@ -120,7 +128,7 @@ def test_tables_and_options_that_there_are_not():
 
 @pytest.mark.conformance
 @needs("usps")
-def test_usps_test_part():
+def test_load_table_of_usps_has_a_test_part():
     found = load_table("usps")
     assert found.bounds == (-1, 1)
     assert found.data_test.shape == (2007, 256) and found.data_test.dtype == np.float64
@@ -130,15 +138,16 @@ def test_usps_test_part():
     assert found.feature_names[17] == "pixel_1_1"
 
 
-@needs("magic")
-def test_bounds_are_the_callers_own():
-    found = load_table("magic")
+@needs("sloan")
+def test_load_table_returns_its_own_copy_of_bounds():
+    found = load_table("sloan")
+    least = found.bounds[0].copy()
     found.bounds[0][:] = -1e9
-    assert load_table("magic").bounds[0][0] == 0
+    assert np.array_equal(load_table("sloan").bounds[0], least)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_missing_file_says_what_to_do(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", [NAMES[0], NAMES[-1]])
+def test_load_table_says_what_to_do_without_a_file(name, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=f"{name}.npz") as caught:
         load_table(name, data_home=tmp_path)
     for word in (str(tmp_path), "https://", "data_home", "SKLEARN_DPTDA_DATA", "sha256"):
@@ -163,7 +172,7 @@ def write(folder, name, n_columns, **more):
     np.savez(folder / f"{name}.npz", **{k: v for k, v in arrays.items() if v is not None})
 
 
-def test_own_file(tmp_path, monkeypatch):
+def test_load_table_warns_of_a_file_of_other_data(tmp_path, monkeypatch):
     write(tmp_path, "magic", 10)
     with pytest.warns(UserWarning, match=r"magic\.npz does not contain the published data"):
         found = load_table("magic", data_home=tmp_path)
@@ -174,7 +183,7 @@ def test_own_file(tmp_path, monkeypatch):
     np.testing.assert_array_equal(again, found.data)
 
 
-def test_wrong_file(tmp_path):
+def test_load_table_refuses_a_wrong_file(tmp_path):
     write(tmp_path, "magic", 9)
     with pytest.raises(ValueError, match="10 columns"):
         load_table("magic", data_home=tmp_path)

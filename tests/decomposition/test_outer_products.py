@@ -32,10 +32,10 @@ def loss(change, norm, adjacency):
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_sensitivity_is_never_exceeded_and_reached(norm, rng):
+def test_entry_noise_covers_the_worst_pair_of_rows_exactly(norm, rng):
     # Random pairs in the ball, and rows along axes, which are the worst case.
     order, d = {"l1": 1, "l2": 2}[norm], 4
-    pairs = rng.normal(size=(200, 2, d)) * rng.uniform(size=(200, 2, d))
+    pairs = rng.normal(size=(50, 2, d)) * rng.uniform(size=(50, 2, d))
     pairs /= np.linalg.norm(pairs, order, axis=2, keepdims=True)
     axes = np.eye(d)[:2]
     worst = {"add-remove": 0.0, "replace-one": 0.0}
@@ -48,7 +48,7 @@ def test_sensitivity_is_never_exceeded_and_reached(norm, rng):
         assert found == pytest.approx(1.0, rel=1e-9)
 
 
-def test_rounded_rows_stay_in_the_ball(rng):
+def test_release_outer_products_keeps_rounded_rows_in_the_ball(rng):
     # This also holds where a row rounded to the nearest step would leave the ball.
     U = clip_norm(rng.normal(size=(2000, 50)), 1e-3)
     for u in U[:50]:
@@ -57,10 +57,9 @@ def test_rounded_rows_stay_in_the_ball(rng):
     assert max(moved) <= 1 and min(moved) > 1 - 1e-4
 
 
-@pytest.mark.laws
-def test_sums_are_exact_in_any_order_and_batch(rng, monkeypatch):
-    U = clip_norm(rng.normal(size=(5000, 7)), 1.0)
-    U[:1000] = np.eye(7)[0]
+def test_release_outer_products_is_exact_in_any_order_and_batch(rng, monkeypatch):
+    U = clip_norm(rng.normal(size=(500, 7)), 1.0)
+    U[:100] = np.eye(7)[0]
     whole = release(U, "l2")
     assert np.array_equal(release(rng.permutation(U), "l2"), whole)
     steps = np.trunc(U * 2.0**_moments._BITS).astype(int)
@@ -72,7 +71,7 @@ def test_sums_are_exact_in_any_order_and_batch(rng, monkeypatch):
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("total", [0.3, 1e-6, 1e6])
-def test_noise_has_its_scale(norm, total):
+def test_release_outer_products_draws_noise_of_the_declared_scale(norm, total):
     # No rows in 100 columns: means of 4,950 and 100 squares, within 5.5 and 9 standard errors. The
     # squares of Laplace noise have a variance of 5 and heavy tails: 15. False alarms below 1e-6.
     noise = release(np.zeros((1, 100)), norm, total)
@@ -88,5 +87,6 @@ def test_noise_has_its_scale(norm, total):
     assert off * (math.sqrt(2) if norm == "l2" else 1) == pytest.approx(on)
 
 
-def test_secure_noise_is_drawn_as_well():
+def test_release_outer_products_draws_noise_without_a_seed():
+    # Two of 15 multiples of 2^-36 coincide in one of 10^9 releases.
     assert len(np.unique(release(np.zeros((1, 5)), "l2", 1.0, seed=None))) == 15

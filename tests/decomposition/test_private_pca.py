@@ -12,11 +12,10 @@ from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPMoG, DPToMATo, MorseMerging
 from sklearn_dptda.datasets import load_table
-from sklearn_dptda.decomposition import PrivatePCA, _private_pca
+from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.decomposition._private_pca import _without_noise
 from sklearn_dptda.privacy import (
     NoiseSource,
@@ -27,7 +26,7 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, release_outer_products
 from sklearn_dptda.rows._rows import Rows
-from tests.cluster.test_dp_mog import spy_on_releases
+from sklearn_dptda.utils._privacy_checks._border_checks import composed, recorded
 
 DATA = os.environ.get("SKLEARN_DPTDA_DATA")
 BOX = (-10, 10)
@@ -47,10 +46,19 @@ def captured(private, X):
     return (X @ private.components_.T).var(axis=0).sum() / exact.explained_variance_.sum()
 
 
-@pytest.mark.parametrize("delta", [1e-6, 0.0])
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("bounds", [BOX, ([-10, -30, -9, -9, -20], [10, 30, 99, 9, 20])])
-def test_without_noise_it_is_pca(delta, adjacency, bounds):
+SIDES = ([-10, -30, -9, -9, -20], [10, 30, 99, 9, 20])
+
+
+@pytest.mark.parametrize(
+    ("delta", "adjacency", "bounds"),
+    [
+        (1e-6, "add-remove", BOX),
+        (0.0, "replace-one", BOX),
+        (1e-6, "replace-one", SIDES),
+        (0.0, "add-remove", SIDES),
+    ],
+)
+def test_private_pca_without_noise_is_pca(delta, adjacency, bounds):
     X, _ = spiked(300, 5, [4.0, 2.0, 1.0])
     private = PrivatePCA(3, math.inf, delta, bounds, adjacency=adjacency).fit(X)
     exact = PCA(3, svd_solver="full").fit(X)
@@ -69,43 +77,22 @@ def test_without_noise_it_is_pca(delta, adjacency, bounds):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("bounds", [BOX, None])
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
-def test_the_budget_is_spent_exactly(adjacency, bounds, delta, monkeypatch):
-    # The costs of all releases, computed from their noise, add up to the whole budget.
-    power = 1 if delta == 0 else 2
-    spent = [loss**power for loss in _losses(adjacency, bounds, delta, monkeypatch)]
-    total = 1.0 if delta == 0 else gaussian_mu(1.0, delta) ** 2
+def test_private_pca_spends_the_budget_exactly(adjacency, bounds, delta):
+    # What all draws cost, by the noise that they add, is the whole budget and no more.
+    X, _ = spiked(600, 3, [4.0, 1.0])
+    private = PrivatePCA(2, 1.0, delta, bounds, adjacency=adjacency, random_state=0)
+    draws = recorded(partial(private.fit, X)).crossings
+    epsilon, rho = composed([(draw.loss, draw.law) for draw in draws])
     # Rows outside the bounds, sum, distances, second moments, and three or more for bounds.
-    assert len(spent) >= (4 if bounds == BOX else 7)
-    assert sum(spent) == pytest.approx(total, rel=1e-9)
-
-
-def _losses(adjacency, bounds, delta, monkeypatch):
-    kind = LaplaceBudget if delta == 0 else GaussianBudget
-    losses = []
-    moments = spy_on_releases(monkeypatch)
-
-    def spy(rows, residuals, budget, share):
-        # Entries of a row along an axis, and of its worst neighbour (see test_outer_products).
-        drawn = []
-        honest = kind.draw
-        monkeypatch.setattr(
-            kind, "draw", lambda self, scale, size: drawn.append(scale) or honest(self, scale, size)
-        )
-        released = release(rows, residuals, budget, share)
-        monkeypatch.setattr(kind, "draw", honest)
-        ways = {"l1": 2.0, "l2": math.sqrt(2)}[budget.norm] if adjacency == "replace-one" else 1.0
-        losses.append(ways * 2.0**36 / drawn[1])
-        return released
-
-    release = _private_pca.release_outer_products
-    monkeypatch.setattr(_private_pca, "release_outer_products", spy)
-    X, _ = spiked(2000, 3, [4.0, 1.0])
-    PrivatePCA(2, 1.0, delta, bounds, adjacency=adjacency, random_state=0).fit(X)
-    return losses + [math.sqrt(loss) for loss in moments]
+    assert len(draws) >= (4 if bounds == BOX else 7)
+    if delta == 0:
+        assert epsilon == pytest.approx(1.0, rel=1e-9)
+    else:
+        assert rho == pytest.approx(gaussian_mu(1.0, delta) ** 2 / 2, rel=1e-9)
 
 
 @pytest.mark.nightly
-def test_wide_tables():
+def test_private_pca_captures_variance_of_wide_tables():
     X, _ = spiked(5000, 300, [9.0, 6.0, 4.0])
     private = PrivatePCA(3, 1.0, bounds=BOX, random_state=0)
     scores = [captured(clone(private).set_params(random_state=s).fit(X), X) for s in range(3)]
@@ -117,7 +104,7 @@ def test_wide_tables():
 
 
 @pytest.mark.nightly
-def test_the_box_hardly_matters():
+def test_private_pca_is_as_good_in_a_wide_box():
     X, _ = spiked(3000, 20, [4.0, 2.0])
     for bounds in (BOX, (-1e6, 1e6), None):
         private = PrivatePCA(2, 2.0, bounds=bounds, random_state=0).fit(X)
@@ -126,7 +113,7 @@ def test_the_box_hardly_matters():
 
 @pytest.mark.laws
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
-def test_components_beyond_the_noise_are_counted(epsilon):
+def test_private_pca_counts_components_beyond_the_noise(epsilon):
     # One component too many has a probability of at most twice exp(-9 / 2). Seeds are fixed.
     counts = []
     for seed in range(25):
@@ -142,7 +129,7 @@ def test_components_beyond_the_noise_are_counted(epsilon):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("size", [1.5, 3.0, 10.0])
-def test_known_noise_is_taken_off_variances(size):
+def test_without_noise_takes_known_noise_off_variances(size):
     # Largest eigenvalues of a matrix of rank one with noise, in units of half the edge of the
     # noise. The mean is over 20 of them, which differ by about 0.1.
     d, sd = 200, 200**-0.5
@@ -156,27 +143,11 @@ def test_known_noise_is_taken_off_variances(size):
     assert _without_noise(np.array([-1.0, 0.0]), sd).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.engines
-def test_chunks_order_and_batches_change_nothing():
-    X, _ = spiked(3000, 30, [4.0, 2.0])
-    private = PrivatePCA(2, bounds=BOX, random_state=0)
-    whole = clone(private).fit(X)
-    chunks = [X[:1000], X[1000:1001], X[:0], X[1001:]]
-    for other in (
-        clone(private).fit(X[::-1]),
-        clone(private).fit_chunks(chunks),
-        clone(private).fit_chunks(lambda: iter(chunks)),
-    ):
-        for name in ("components_", "mean_", "explained_variance_", "noise_edge_"):
-            assert np.array_equal(getattr(other, name), getattr(whole, name))
-
-
 @pytest.mark.parametrize(
     "X", [np.zeros((50, 3)), np.tile([1.0, -1.0, 1.0], (50, 1)), np.array([[0.3, 0.4, 0.5]])]
 )
-@pytest.mark.parametrize("epsilon", [0.1, 10.0, math.inf])
-@pytest.mark.parametrize("delta", [1e-6, 0.0])
-def test_odd_tables_are_no_special_case(X, epsilon, delta):
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (10.0, 0.0), (math.inf, 1e-6)])
+def test_private_pca_is_finite_for_odd_tables(X, epsilon, delta):
     for n_components in (2, None):
         private = PrivatePCA(n_components, epsilon, delta, (-1, 1), random_state=0).fit(X)
         directions = private.components_
@@ -187,7 +158,7 @@ def test_odd_tables_are_no_special_case(X, epsilon, delta):
 
 
 @pytest.mark.laws
-def test_one_budget_for_components_and_clusters():
+def test_private_pca_shares_a_budget_with_dp_mog():
     X, y = make_blobs(5000, n_features=40, centers=4, random_state=0)
     with PrivacyAccountant(2.0, 1e-5) as accountant:
         model = make_pipeline(
@@ -203,7 +174,7 @@ def test_one_budget_for_components_and_clusters():
 
 
 @pytest.mark.nightly
-def test_peaks_of_wide_tables():
+def test_private_pca_lets_dp_tomato_cluster_wide_tables():
     X, y = make_blobs(5000, n_features=40, centers=3, random_state=0)
     with pytest.raises(ValueError, match="PrivatePCA"):
         DPToMATo(bounds=(-15, 15)).fit(X)
@@ -213,7 +184,7 @@ def test_peaks_of_wide_tables():
     assert adjusted_rand_score(y, model.fit_predict(X)) > 0.9
 
 
-def test_bad_parameters_cost_nothing():
+def test_private_pca_refuses_bad_parameters_unpaid():
     X, _ = spiked(100, 4, [1.0])
     accountant = PrivacyAccountant(1.0, 1e-3)
     private = PrivatePCA(5, bounds=BOX, accountant=accountant)
@@ -229,7 +200,7 @@ def test_bad_parameters_cost_nothing():
         private.inverse_transform(np.zeros((1, 3)))
 
 
-def test_frames_have_names():
+def test_private_pca_names_columns_of_frames():
     pandas = pytest.importorskip("pandas")
     X = pandas.DataFrame(spiked(100, 4, [1.0])[0], columns=list("abcd"))
     private = PrivatePCA(2, bounds=dict.fromkeys("abcd", (-9, 9)), random_state=0)
@@ -244,7 +215,7 @@ def test_frames_have_names():
     reason="usps.npz not found: set SKLEARN_DPTDA_DATA to a folder that holds it",
 )
 @pytest.mark.parametrize(("epsilon", "least"), [(2.0, 0.47), (5.0, 0.52)])
-def test_digits_from_pixels(epsilon, least):
+def test_private_pca_and_dp_mog_find_digits(epsilon, least):
     # k-means on eight exact components has 0.52.
     X, y = load_table("usps", return_X_y=True)
     scores = []
@@ -265,7 +236,7 @@ def one_release(X, random_state, factor=1.0):
 
 
 @pytest.mark.nightly
-def test_one_release_and_its_twin_with_less_noise():
+def test_audit_of_outer_products_refutes_less_noise():
     # 2,000 runs per side, with the entry that a record along an axis changes; false alarms 1e-6.
     sides = np.eye(3)[[2, 2, 0]], np.eye(3)[[2, 2]]
     options = {
@@ -281,7 +252,7 @@ def test_one_release_and_its_twin_with_less_noise():
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
-def test_the_estimator_and_its_twin_with_less_noise(delta, monkeypatch):
+def test_audit_of_private_pca_refutes_less_noise(delta, monkeypatch):
     # One corner is added or removed, among rows at the opposite corner, in 300 runs per side. No
     # audit of a whole fit comes near its bound, so the twin has a hundredth of the noise.
     others = np.full((10, 2), -1.0)
@@ -293,11 +264,3 @@ def test_the_estimator_and_its_twin_with_less_noise(delta, monkeypatch):
     honest = kind.scale
     monkeypatch.setattr(kind, "scale", lambda *args: honest(*args) / 100)
     assert audit_epsilon(private, *sides, **options).refutes(1.0)
-
-
-@pytest.mark.conformance
-@parametrize_with_checks(
-    [PrivatePCA(n_components, bounds=(-100, 100), random_state=0) for n_components in (None, 1)]
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)

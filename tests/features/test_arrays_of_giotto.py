@@ -27,7 +27,7 @@ def array_of(lists, length=4):
 
 
 @pytest.mark.parametrize("vectorizer", [None, Landscape(1, resolution=5)])
-def test_an_array_has_the_features_of_the_lists(vectorizer):
+def test_diagram_features_of_a_giotto_array_equal_those_of_lists(vectorizer):
     of_lists = DiagramFeatures(vectorizer, value_range=(0, 1)).fit(LISTS)
     of_array = DiagramFeatures(vectorizer, value_range=(0, 1)).fit(array_of(LISTS))
     expected = of_lists.transform(LISTS)
@@ -36,7 +36,7 @@ def test_an_array_has_the_features_of_the_lists(vectorizer):
     assert of_array.get_feature_names_out().tolist() == of_lists.get_feature_names_out().tolist()
 
 
-def test_dimensions_are_chosen_and_kept():
+def test_diagram_features_choose_and_keep_dimensions_of_an_array():
     loops = DiagramFeatures(homology_dimensions=[1], value_range=(0, 1)).fit(array_of(LISTS))
     expected = DiagramFeatures(value_range=(0, 1)).fit_transform([each[1:] for each in LISTS])
     np.testing.assert_array_equal(loops.transform(array_of(LISTS)), expected)
@@ -52,10 +52,10 @@ def test_dimensions_are_chosen_and_kept():
 
 
 @pytest.mark.parametrize("dimensions", [None, [0, 1]])
-def test_dimensions_that_are_learnt_are_said_to_private_steps(dimensions):
+def test_diagram_features_tell_private_steps_of_learnt_dimensions(dimensions):
     features = DiagramFeatures(SortedLifetimes(2), dimensions, value_range=(0, 1))
     model = make_pipeline(features, DPLloyd(2, 50.0, bounds=(0, 1), unit="one cloud"))
-    array = array_of(LISTS * 20)
+    array = array_of(LISTS * 5)
     if dimensions is None:
         with pytest.warns(PrivacyLeakWarning, match="DiagramFeatures learnt"):
             model.fit(array)
@@ -64,6 +64,6 @@ def test_dimensions_that_are_learnt_are_said_to_private_steps(dimensions):
     assert model[-1].privacy_guarantee_.public_parameters == (dimensions is not None)
 
 
-def test_a_third_column_of_other_numbers_is_refused():
+def test_diagram_features_refuse_a_third_column_of_other_numbers():
     with pytest.raises(ValueError, match="homology dimensions in its third column"):
         DiagramFeatures().fit(np.full((2, 3, 3), 0.5))

@@ -10,9 +10,8 @@ from sklearn_dptda.features import SortedLifetimes
 DIAGRAMS = [np.array([[0.0, 2.0], [0.5, 1.0], [1.0, 1.25]]), np.empty((0, 2)), np.array([[0, 9.0]])]
 
 
-@pytest.mark.parametrize("upper", [None, 2.0, 0.5])
-@pytest.mark.parametrize("k", [1, 2, 5])
-def test_lifetimes_fall_and_lie_in_the_unit_interval(k, upper):
+@pytest.mark.parametrize(("k", "upper"), [(1, None), (2, 0.5), (5, 2.0), (5, None)])
+def test_sorted_lifetimes_fall_and_lie_in_the_unit_interval(k, upper):
     made = SortedLifetimes(k, upper=upper).fit_transform(DIAGRAMS)
     assert made.shape == (3, k) and (np.diff(made, axis=1) <= 0).all()
     exact = np.zeros((3, 5))
@@ -20,7 +19,7 @@ def test_lifetimes_fall_and_lie_in_the_unit_interval(k, upper):
     assert np.array_equal(made, np.clip(exact[:, :k] / (upper or 1.0), 0, 1))
 
 
-def test_features_take_the_width_of_their_range():
+def test_sorted_lifetimes_take_the_width_of_the_value_range():
     made = DiagramFeatures(SortedLifetimes(2), value_range=(0.5, 2.5)).fit(DIAGRAMS)
     # Points are clipped to the range: of (0, 2), only (0.5, 2) is left.
     assert made.transform(DIAGRAMS).tolist() == [[0.75, 0.25], [0, 0], [1, 0]]
@@ -29,25 +28,25 @@ def test_features_take_the_width_of_their_range():
     assert given.transform(DIAGRAMS).ravel().tolist() == [0.5, 0, 0.5]
 
 
-def test_nothing_is_learnt():
+def test_sorted_lifetimes_learn_nothing():
     step = SortedLifetimes(2)
     assert vars(step.fit(DIAGRAMS)) == vars(clone(step))
 
 
-def test_essential_classes_have_no_lifetime():
+def test_sorted_lifetimes_leave_out_essential_classes():
     diagrams = [np.array([[0.2, np.inf], [0.1, 0.6]]), np.array([[0.0, np.inf]])]
     assert SortedLifetimes(1).fit_transform(diagrams).tolist() == [[0.5], [0.0]]
     features = DiagramFeatures(SortedLifetimes(1), value_range=(0, 2))
     assert features.fit_transform(diagrams).tolist() == [[0.25], [0.0]]
 
 
-@pytest.mark.parametrize(("name", "value"), [("n_lifetimes", 0), ("upper", 0.0), ("upper", "a")])
-def test_wrong_parameters_are_named(name, value):
-    with pytest.raises(ValueError, match=name):
-        SortedLifetimes(**{name: value}).fit(DIAGRAMS)
+@pytest.mark.parametrize("options", [{"n_lifetimes": 0}, {"upper": 0.0}])
+def test_sorted_lifetimes_refuse_the_ends_of_ranges(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        SortedLifetimes(**options).fit(DIAGRAMS)
 
 
 @pytest.mark.parametrize("wrong", [[np.zeros((3, 3))], [np.array([[1.0, 0.0]])], [["a"]], 3])
-def test_what_is_no_diagram_is_refused(wrong):
+def test_sorted_lifetimes_refuse_what_is_no_diagram(wrong):
     with pytest.raises((ValueError, TypeError)):
         SortedLifetimes().fit_transform(wrong)

@@ -58,26 +58,24 @@ def hostile_changes(filtration, n_runs):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("p", [1, 1.5, 2, 3])
+@pytest.mark.parametrize("p", [1, 1.5, 3])
 @pytest.mark.filterwarnings(FEW)
-def test_one_person_moves_no_value_by_more_than_is_declared(p):
+def test_dtm_filtration_person_moves_by_at_most_sensitivity(p):
     filtration = DTMFiltration(p=p, bounds=(0, 1), resolution=7, groups=True)
-    changes = list(hostile_changes(filtration, 80))
+    changes = list(hostile_changes(filtration, 60))
     assert 0.9 < max(changes) <= 1
 
 
 @pytest.mark.laws
 @pytest.mark.filterwarnings(FEW)
-def test_one_person_moves_no_kernel_distance_by_more_than_is_declared():
+def test_kernel_distance_filtration_person_moves_by_at_most_sensitivity():
     filtration = KernelDistanceFiltration(bounds=(0, 1), resolution=7, groups=True)
-    assert 0.5 < max(hostile_changes(filtration, 80)) <= 1
+    assert 0.5 < max(hostile_changes(filtration, 60)) <= 1
 
 
-@pytest.mark.parametrize(
-    ("m", "n_people", "p"), [(0.2, 20, 1), (0.2, 20, 2), (0.1, 50, 1), (0.33, 7, 3)]
-)
+@pytest.mark.parametrize(("m", "n_people", "p"), [(0.2, 20, 2), (0.1, 50, 1), (0.33, 7, 3)])
 @pytest.mark.filterwarnings(FEW)
-def test_the_sensitivity_is_attained_by_any_numbers_of_points(m, n_people, p):
+def test_dtm_filtration_person_attains_sensitivity(m, n_people, p):
     rng = np.random.default_rng(0)
     k = int(np.ceil(m * n_people - 1e-9))
     far = [np.ones((rng.integers(1, 9), 2)) for _ in range(n_people - k)]
@@ -108,7 +106,7 @@ def _rounded_one_by_one(self, bits=3):
 @pytest.mark.laws
 @pytest.mark.parametrize("broken", [_every_point_alike, _rounded_one_by_one])
 @pytest.mark.filterwarnings(FEW)
-def test_broken_weights_are_caught(broken, monkeypatch):
+def test_dtm_filtration_of_people_catches_broken_weights(broken, monkeypatch):
     monkeypatch.setattr(PeopleHistogram, "weighted", broken)
     # 15 nodes have equal weight: 8/15 each are rounded to a whole number.
     spread = np.column_stack([np.linspace(0, 0.2, 15), np.zeros(15)])
@@ -117,7 +115,7 @@ def test_broken_weights_are_caught(broken, monkeypatch):
     assert change(filtration, [spread, *others], [np.ones((15, 2)), *others]) > 1.2
 
 
-def test_points_counted_for_people_are_caught():
+def test_dtm_filtration_of_points_exceeds_sensitivity_for_person():
     others = [np.zeros((1, 2))] * 3 + [np.ones((1, 2))] * 7
     each, other = ([np.full((90, 2), place), *others] for place in (0.0, 1.0))
     filtration = DTMFiltration(0.3, bounds=(0, 1), resolution=5)
@@ -134,7 +132,7 @@ def test_points_counted_for_people_are_caught():
         KernelDistanceFiltration(0.2, bounds=(0, 1), resolution=15),
     ],
 )
-def test_one_point_each_is_the_filtration_of_points_bit_for_bit(filtration):
+def test_filtrations_of_one_point_each_equal_points_bit_for_bit(filtration):
     X = np.random.default_rng(0).random((300, 2))
     (points,) = clone(filtration).set_params(method="lattice", refinement=2).fit_transform([X])
     for copies in (1, 7):
@@ -144,7 +142,7 @@ def test_one_point_each_is_the_filtration_of_points_bit_for_bit(filtration):
         assert (points.sensitivity, points.upper) == (of_people.sensitivity, of_people.upper)
 
 
-def test_equal_numbers_of_points_are_one_cloud_with_as_many_times_the_sensitivity():
+def test_dtm_filtration_of_equal_people_multiplies_sensitivity():
     X = np.random.default_rng(1).random((100, 4, 2))
     (points,) = DTMFiltration(
         0.2, bounds=(0, 1), resolution=15, method="lattice", refinement=2
@@ -156,8 +154,8 @@ def test_equal_numbers_of_points_are_one_cloud_with_as_many_times_the_sensitivit
     assert of_people.sensitivity == pytest.approx(4 * points.sensitivity)
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_weights_telescope_and_follow_from_one_person_alone(seed):
+@pytest.mark.parametrize("seed", range(6))
+def test_people_histogram_weights_telescope(seed):
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 10 ** rng.integers(1, 10), size=rng.integers(1, 40)).tolist()
     lattice, others = ((0.0, 1.0), (len(counts) + 1,)), int(rng.integers(6))
@@ -182,7 +180,7 @@ def test_weights_telescope_and_follow_from_one_person_alone(seed):
 
 
 @pytest.mark.engines
-def test_a_person_in_several_parts_counts_once():
+def test_people_histogram_counts_person_in_parts_once():
     frame = pytest.importorskip("dask.dataframe")
     rng = np.random.default_rng(3)
     table = table_of(people(rng, 60)).sample(frac=1, random_state=0, ignore_index=True)
@@ -206,13 +204,13 @@ def test_a_person_in_several_parts_counts_once():
 
 
 @pytest.mark.laws
-def test_everything_on_top_promises_for_people():
+def test_dtm_filtration_of_people_hands_unit_to_guarantees():
     rng = np.random.default_rng(4)
-    table = table_of(people(rng, 100))
+    table = table_of(people(rng, 60))
     unit = "all points of one person, by 'patient_id'"
     public = DTMFiltration(0.3, bounds=(0, 1), resolution=11, groups="patient_id")
     (filtration,) = public.fit_transform([table])
-    assert filtration.unit == unit and filtration.n_points == 100
+    assert filtration.unit == unit and filtration.n_points == 60
     for private in (PrivatePersistence(), PersistenceProfile(), PrivateBettiNumbers(threshold=0.1)):
         fitted = private.set_params(random_state=0).fit([filtration])
         fitted.transform([filtration])
@@ -235,13 +233,13 @@ def test_everything_on_top_promises_for_people():
         PersistenceProfile().fit([filtration, several[0]])
 
 
-def test_a_handful_of_people_is_warned_of():
+def test_dtm_filtration_warns_of_few_people():
     each = people(np.random.default_rng(5), 20)
     with pytest.warns(NoiseWarning, match="too few people"):
         DTMFiltration(0.3, bounds=(0, 1), resolution=5, groups=True).fit_transform([each])
 
 
-def test_nothing_of_a_person_is_kept():
+def test_dtm_filtration_of_people_keeps_no_names():
     table = table_of(people(np.random.default_rng(6), 40))
     filtration = DTMFiltration(0.5, bounds=(0, 1), resolution=5, groups="patient_id").fit([table])
     assert "person-" not in str(vars(filtration)) and "person-" not in repr(
@@ -284,7 +282,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_refused_and_quote_nobody(mistake):
+def test_dtm_filtration_of_people_refuses_mistakes_unpaid_and_unquoted(mistake):
     cloud, groups, message = MISTAKES[mistake]
     accountant = PrivacyAccountant(10.0)
     for bounds in ((0, 1), PrivateBounds(accountant=accountant)):
@@ -294,7 +292,7 @@ def test_mistakes_are_refused_and_quote_nobody(mistake):
         assert "person-" not in str(caught.value) and len(accountant) == 0
 
 
-def test_exact_values_of_people_are_refused():
+def test_dtm_filtration_of_people_refuses_exact_method():
     each = [np.zeros((3, 2)), np.ones((3, 2))]
     with pytest.raises(ValueError, match="method='exact' is not supported with groups"):
         DTMFiltration(bounds=(0, 1), groups=True, method="exact").fit([each])

@@ -64,8 +64,8 @@ def places_of(K):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("n", [5, 20])
-def test_simplices_are_as_high_as_their_highest_place(n):
+@pytest.mark.parametrize("n", [5, 12])
+def test_landmark_complex_highest_is_maximum_over_faces(n):
     # In six columns, no place lies in only two simplices, except in faces.
     landmarks = np.random.default_rng(0).normal(size=(n, 6))
     K = LandmarkComplex(landmarks, 3 if n == 5 else 2)
@@ -84,20 +84,20 @@ def test_simplices_are_as_high_as_their_highest_place(n):
 
 
 @pytest.mark.laws
-def test_no_point_of_a_simplex_is_far_from_all_places(rng):
+def test_landmark_complex_places_are_near_all_points(rng):
     K = LandmarkComplex(cloud(30, 5, 1), 2)
     places, step = K.places(), K.diameter / 16
     for simplices in K.simplices:
-        chosen = simplices[rng.integers(len(simplices), size=200)]
-        weights = rng.dirichlet(np.full(simplices.shape[1], 0.5), 200)
+        chosen = simplices[rng.integers(len(simplices), size=60)]
+        weights = rng.dirichlet(np.full(simplices.shape[1], 0.5), 60)
         points = np.einsum("sk,skd->sd", weights, K.landmarks[chosen])
         far = np.linalg.norm(points[:, None] - places, axis=2).min(axis=1)
         assert far.max() < 1.5 * step
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize(("n", "dimension"), [(40, 2), (200, 2), (200, 3), (700, 2)])
-def test_simplices_are_those_of_the_smallest_stretches(n, dimension):
+@pytest.mark.parametrize(("n", "dimension"), [(40, 2), (200, 3), (700, 2)])
+def test_landmark_complex_has_simplices_of_smallest_stretches(n, dimension):
     landmarks = cloud(n, 4, 0)
     K = LandmarkComplex(landmarks, dimension)
     # The order of the farthest points, and their distances from the earlier ones.
@@ -126,7 +126,7 @@ def test_simplices_are_those_of_the_smallest_stretches(n, dimension):
 
 
 @pytest.mark.laws
-def test_no_landmarks_have_too_many_simplices():
+def test_landmark_complex_limits_number_of_simplices():
     # A ball in ten columns, whose landmarks are all far from each other, and copies of one point.
     rng = np.random.default_rng(0)
     ball = rng.normal(size=(300, 10))
@@ -138,8 +138,8 @@ def test_no_landmarks_have_too_many_simplices():
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize(("n", "whole"), [(25, True), (28, True), (60, False)])
-def test_landmarks_that_are_equally_far_show_a_cycle(n, whole):
+@pytest.mark.parametrize(("n", "whole"), [(28, True), (60, False)])
+def test_landmark_complex_of_equally_far_landmarks_shows_cycle(n, whole):
     # If not all landmarks can span simplices, the remaining ones have one edge each.
     rng, landmarks = np.random.default_rng(0), np.eye(n)
     K = LandmarkComplex(landmarks)
@@ -148,7 +148,7 @@ def test_landmarks_that_are_equally_far_show_a_cycle(n, whole):
     assert (len(in_triangles) == n) == whole and K.n_places <= 2**18
     assert set(degrees[np.setdiff1d(np.arange(n), in_triangles)]) <= {1}
     assert len(K.simplices[2]) == math.comb(len(in_triangles), 3)
-    ends, part = rng.integers(n, size=4000), rng.random((4000, 1))
+    ends, part = rng.integers(n, size=1000), rng.random((1000, 1))
     X = part * landmarks[ends] + (1 - part) * landmarks[(ends + 1) % n]
     functions = DTMFiltration(0.02, landmarks=landmarks).fit_transform([X])
     (loops,) = CubicalPersistence(1).fit_transform(functions)
@@ -156,24 +156,23 @@ def test_landmarks_that_are_equally_far_show_a_cycle(n, whole):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("seed", [0, 1])
-def test_many_landmarks_of_a_solid_ball_make_no_loops(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(4000, 5))
-    X *= rng.random((4000, 1)) ** 0.2 / np.linalg.norm(X, axis=1)[:, None]
-    landmarks = PrivateLandmarks(400, 1.0, random_state=seed).fit(X).landmarks_
+def test_landmark_complex_of_solid_ball_has_no_loops():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 5))
+    X *= rng.random((2000, 1)) ** 0.2 / np.linalg.norm(X, axis=1)[:, None]
+    landmarks = PrivateLandmarks(400, 1.0, random_state=0).fit(X).landmarks_
     functions = DTMFiltration(landmarks=landmarks).fit_transform([X])
     (loops,) = CubicalPersistence(1).fit_transform(functions)
     assert (loops[:, 1] - loops[:, 0]).max(initial=0.0) < 0.2 * functions[0].upper
 
 
 @pytest.mark.parametrize("reach", [np.nan, np.inf, -1.0, "x", [1.0]])
-def test_reaches_that_are_no_lengths_are_refused(reach):
+def test_landmark_complex_refuses_bad_reach(reach):
     with pytest.raises(ValueError, match="reach must be a number"):
         LandmarkComplex(np.eye(3), reach=reach)
 
 
-def test_complexes_stay_read_only_and_travel_light():
+def test_landmark_complex_stays_read_only_and_pickles_small():
     K = LandmarkComplex(cloud(60, 4, 1))
     size = len(pickle.dumps(K))
     places = K.places()
@@ -184,7 +183,7 @@ def test_complexes_stay_read_only_and_travel_light():
     assert len(pickle.dumps(K)) == size < places.nbytes / 4
 
 
-def test_copies_of_landmarks_are_one_place():
+def test_landmark_complex_takes_copies_as_one_place():
     once = cloud(8, 3, 1)
     twice = np.concatenate([once, once[:3]])
     one, two = (
@@ -201,7 +200,7 @@ def test_copies_of_landmarks_are_one_place():
 
 @pytest.mark.laws
 @pytest.mark.parametrize("p", [1, 2.5])
-def test_values_are_those_of_the_distance_under_each_cap(p, rng):
+def test_dtm_filtration_on_landmarks_has_values_of_each_cap(p, rng):
     X, landmarks = rng.normal(size=(200, 5)), rng.normal(size=(6, 5))
     (f,) = DTMFiltration(landmarks=landmarks, m=0.1, p=p).fit_transform([X])
     K = f.complex
@@ -218,7 +217,7 @@ def test_values_are_those_of_the_distance_under_each_cap(p, rng):
 
 
 @pytest.mark.laws
-def test_one_point_moves_values_by_the_sensitivity_and_no_more(rng):
+def test_dtm_filtration_on_landmarks_moves_by_sensitivity(rng):
     landmarks = rng.normal(size=(6, 5))
     filtration = DTMFiltration(landmarks=landmarks, m=0.1)
     worst = 0.0
@@ -237,8 +236,8 @@ def test_one_point_moves_values_by_the_sensitivity_and_no_more(rng):
     assert worst > 0.999
 
 
-@pytest.mark.parametrize("far", [1e100, 1e160, -1e308])
-def test_points_of_any_distance_count_as_those_beyond_the_cap(far, rng):
+@pytest.mark.parametrize("far", [-1e308, pytest.param(1e160, marks=pytest.mark.laws)])
+def test_dtm_filtration_on_landmarks_caps_points_of_any_distance(far, rng):
     # Squares of their distances overflow, and a tree then finds fewer neighbours than there are.
     landmarks, near = rng.random((5, 2)), rng.random((9, 2))
     filtration = DTMFiltration(m=0.01, landmarks=landmarks)
@@ -249,7 +248,7 @@ def test_points_of_any_distance_count_as_those_beyond_the_cap(far, rng):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("n_loops", "expected"), [(0, 0), (1, 1), (2, 2)])
-def test_loops_of_ten_columns_are_found(n_loops, expected):
+def test_dtm_filtration_on_landmarks_finds_loops_of_ten_columns(n_loops, expected):
     X = cloud(4000, 10, n_loops)
     # The shape is public, so it is the same without noise.
     landmarks = far_apart(cloud(2000, 10, n_loops, noise=0.0), 30)
@@ -271,7 +270,7 @@ def test_loops_of_ten_columns_are_found(n_loops, expected):
             assert (found[:, 1] - found[:, 0] > 0.12).sum() == expected
 
 
-def test_loops_that_landmarks_cannot_fill_die_at_the_cap():
+def test_cubical_persistence_of_complex_ends_loops_at_cap():
     turns = np.linspace(0, 2 * np.pi, 12, endpoint=False)
     ring = np.column_stack([np.cos(turns), np.sin(turns)])
     K = LandmarkComplex(ring)
@@ -281,7 +280,7 @@ def test_loops_that_landmarks_cannot_fill_die_at_the_cap():
     assert loops.tolist() == [[0.1, 1.0]]
 
 
-def test_what_has_no_such_homology_is_refused():
+def test_complex_filtration_refuses_missing_homology():
     X = cloud(200, 5, 1)
     flat, solid = (
         DTMFiltration(landmarks=LandmarkComplex(X[:8], dimension)).fit_transform([X])
@@ -296,7 +295,7 @@ def test_what_has_no_such_homology_is_refused():
     assert voids.shape[1] == 2
 
 
-def test_filtrations_are_read_only_and_pickle():
+def test_complex_filtration_is_read_only_and_pickles():
     X = cloud(200, 5, 1)
     (f,) = DTMFiltration(landmarks=X[:8]).fit_transform([X])
     again = pickle.loads(pickle.dumps(f))

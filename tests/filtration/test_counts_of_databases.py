@@ -33,7 +33,7 @@ def check(query):
     return exact
 
 
-def test_sqlite_counts_what_numpy_counts():
+def test_lattice_histogram_sql_in_sqlite_equals_numpy():
     def query(rows, text):
         with closing(sqlite3.connect(":memory:")) as database:
             database.execute('CREATE TABLE points (x REAL, "y""" REAL)')
@@ -43,7 +43,7 @@ def test_sqlite_counts_what_numpy_counts():
     assert check(query).n_clipped > 100
 
 
-def test_duckdb_counts_what_numpy_counts():
+def test_lattice_histogram_sql_in_duckdb_equals_numpy():
     duckdb = pytest.importorskip("duckdb")
 
     def query(rows, text):
@@ -56,7 +56,7 @@ def test_duckdb_counts_what_numpy_counts():
 
 
 @pytest.mark.engines
-def test_postgresql_counts_what_numpy_counts(fresh_database):  # noqa: F811
+def test_lattice_histogram_sql_in_postgresql_equals_numpy(fresh_database):  # noqa: F811
     psycopg = pytest.importorskip("psycopg")
 
     def query(rows, text):
@@ -68,18 +68,17 @@ def test_postgresql_counts_what_numpy_counts(fresh_database):  # noqa: F811
     check(query)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [(None, 1, 2, 0), (0.5, 1, 2, 0), (9, 1, 2, 0), (-1, 1, 2, 0), (1, 1, 2, 3), (1, 1, 2, -1)],
-)
-def test_lines_off_the_lattice_are_refused(line):
+def test_lattice_histogram_refuses_counts_off_lattice():
     histogram = LatticeHistogram(BOX, SHAPE)
-    with pytest.raises(ValueError, match="no counts on this lattice"):
-        histogram.update_counts([(1, 1, 2, 0), line])
+    beside, broken = [(9, 1, 2, 0), (-1, 1, 2, 0)], [(None, 1, 2, 0), (0.5, 1, 2, 0)]
+    wrong_counts = [(1, 1, 2, 3), (1, 1, 2, -1)]
+    for line in beside + broken + wrong_counts:
+        with pytest.raises(ValueError, match="no counts on this lattice"):
+            histogram.update_counts([(1, 1, 2, 0), line])
     assert histogram.n_points == 0
 
 
-def test_no_lines_and_wrong_columns():
+def test_lattice_histogram_takes_no_counts_and_refuses_wrong_columns():
     assert LatticeHistogram(BOX, SHAPE).update_counts([]).n_points == 0
     with pytest.raises(ValueError, match="columns must name 2"):
         LatticeHistogram(BOX, SHAPE).sql("points", ["x"])

@@ -52,7 +52,7 @@ class Fitted(DTMFiltration):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("kind", ["far", "near"])
-def test_exact_losses_of_landmarks_and_of_the_function_on_them(kind):
+def test_private_landmarks_and_function_lose_what_they_declare(kind):
     epsilon, delta = 2.0, 1e-6
     private = PrivateLandmarks(12, epsilon, delta, bounds=(-1.5, 1.5), random_state=0)
     neighbour = X.copy()
@@ -90,7 +90,7 @@ def brute_force(people, places, mass, cap):
 
 @pytest.mark.laws
 @FEW
-def test_values_of_people_are_those_of_their_weights(rng):
+def test_dtm_filtration_of_people_on_landmarks_equals_brute_force(rng):
     people = [rng.uniform(size=(n, 5)) for n in (1, 2, 3, 7, 40, 5, 1, 1, 9, 4)]
     filtration = DTMFiltration(0.31, landmarks=LANDMARKS, groups=True)
     (f,) = filtration.fit_transform([people])
@@ -103,12 +103,19 @@ def test_values_of_people_are_those_of_their_weights(rng):
 
 
 @FEW
-def test_one_point_each_is_the_function_of_points(rng):
+def test_dtm_filtration_of_one_point_each_equals_points_on_landmarks(rng):
     points = rng.uniform(size=(50, 5))
     (of_points,) = DTMFiltration(landmarks=LANDMARKS).fit_transform([points])
     people = list(points[:, None])
     (of_people,) = DTMFiltration(landmarks=LANDMARKS, groups=True).fit_transform([people])
     assert np.array_equal(of_points.values, of_people.values)
+
+
+def test_point_weights_share_weight_of_person():
+    weights = _people.point_weights(["ann", "bob", "ann", "ann", "bob"])
+    whole = 1 << _people.WEIGHT_BITS
+    assert weights[[0, 2, 3]].sum() == weights[[1, 4]].sum() == whole
+    assert np.ptp(weights[[0, 2, 3]]) <= 1 and weights[1] == weights[4]
 
 
 def person(rng):
@@ -117,7 +124,7 @@ def person(rng):
     return middle + rng.choice([0.0, 0.01, 0.3]) * rng.normal(size=(n, 5))
 
 
-def hostile_changes(n_runs=150):
+def hostile_changes(n_runs=60):
     for seed in range(n_runs):
         rng = np.random.default_rng(seed)
         each = [person(rng) for _ in range(rng.integers(2, 15))]
@@ -133,14 +140,14 @@ def hostile_changes(n_runs=150):
 
 @pytest.mark.laws
 @FEW
-def test_one_person_moves_the_function_by_the_sensitivity_and_no_more():
+def test_dtm_filtration_on_landmarks_person_moves_by_sensitivity():
     assert 0.999 < max(hostile_changes()) <= 1.0
 
 
 @pytest.mark.laws
 @FEW
 @pytest.mark.parametrize("twin", ["points", "rounded up"])
-def test_broken_weights_are_caught(monkeypatch, twin):
+def test_dtm_filtration_on_landmarks_catches_broken_weights(monkeypatch, twin):
     def broken(ids):
         _, codes, counts = np.unique(np.array(ids), return_inverse=True, return_counts=True)
         if twin == "points":
@@ -149,10 +156,10 @@ def test_broken_weights_are_caught(monkeypatch, twin):
         return ((3 << _people.WEIGHT_BITS) // (2 * counts[codes])).clip(1, 1 << _people.WEIGHT_BITS)
 
     monkeypatch.setattr("sklearn_dptda.filtration._dtm.point_weights", broken)
-    assert max(hostile_changes()) > 1.01
+    assert any(change > 1.01 for change in hostile_changes())
 
 
-def test_sums_of_people_are_exact_where_they_are_large(rng):
+def test_weighted_sums_are_exact_where_large(rng):
     # Few places, and as many people as 64 bits must represent.
     n = 3000
     power = _nearest_sums.FixedPointPower(1.0, 1, n, (0.5,))
@@ -176,9 +183,9 @@ def test_sums_of_people_are_exact_where_they_are_large(rng):
 
 
 @pytest.mark.laws
-def test_all_that_is_paid_adds_up():
+def test_planned_loss_with_private_landmarks_adds_up():
     with PrivacyAccountant(3.0, 1e-5) as budget:
-        landmarks = PrivateLandmarks(10, 0.5, bounds=(-2, 2))
+        landmarks = PrivateLandmarks(10, 0.5, bounds=(-2, 2), random_state=0)
         pipeline = make_pipeline(
             DTMFiltration(landmarks=landmarks), PersistenceProfile(1.5, homology_dimensions=1)
         )
@@ -194,7 +201,7 @@ def test_all_that_is_paid_adds_up():
 
 
 @pytest.mark.laws
-def test_two_landmarks_that_are_equal_are_two_releases():
+def test_private_landmarks_that_are_equal_are_two_releases():
     def functions(X):
         landmarks = PrivateLandmarks(8, 1.0, bounds=(-2, 2), random_state=0)
         return DTMFiltration(landmarks=landmarks).fit_transform([X])
@@ -208,13 +215,13 @@ def test_two_landmarks_that_are_equal_are_two_releases():
 @pytest.mark.parametrize(
     "model",
     [
-        DPMoG(3, 1.0, bounds=(-2, 2), adjacency="replace-one"),
-        DPLloyd(6, 1.0, delta=0.0, bounds=(-2, 2), adjacency="replace-one"),
-        PrivateLandmarks(9, 1.0, bounds=(-2, 2), dimension=1),
+        DPMoG(3, 1.0, bounds=(-2, 2), adjacency="replace-one", random_state=0),
+        DPLloyd(6, 1.0, delta=0.0, bounds=(-2, 2), adjacency="replace-one", random_state=0),
+        PrivateLandmarks(9, 1.0, bounds=(-2, 2), dimension=1, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_a_model_that_was_paid_for_before_gives_landmarks(model):
+def test_dtm_filtration_takes_landmarks_of_paid_models(model):
     fitted = clone(model).fit(X)
     filtration = clone(DTMFiltration(landmarks=FrozenEstimator(fitted)))
     with PrivacyAccountant(5.0, 1e-5) as budget:
@@ -241,8 +248,6 @@ def test_a_model_that_was_paid_for_before_gives_landmarks(model):
         ({"landmarks": PrivateLandmarks(dimension=4)}, "dimension"),
         ({"landmarks": PrivateLandmarks(delta=0.0)}, "delta must be positive"),
         ({"landmarks": DPMoG(3)}, "without privacy_guarantee_"),
-        ({"landmarks": GaussianMixture(2).fit(X)}, "without privacy_guarantee_"),
-        ({"landmarks": FrozenEstimator(DPMoG(2, bounds=(-2, 2)).fit(X))}, "replace-one"),
         ({"landmarks": LANDMARKS[:1]}, "landmarks has 1 point"),
         ({"landmarks": LANDMARKS[:, :4]}, "landmarks has 4 columns, but the point clouds have 5"),
         ({"landmarks": np.full((3, 5), np.nan)}, "landmarks contains NaN"),
@@ -256,29 +261,44 @@ def test_a_model_that_was_paid_for_before_gives_landmarks(model):
         ),
         ({"landmarks": np.ones((1001, 5))}, "Pass fewer landmarks"),
         ({"landmarks": PrivateLandmarks(1001)}, "n_landmarks"),
-        ({"landmarks": LANDMARKS, "m": 1.5}, "'m' parameter"),
     ],
 )
-def test_what_is_refused_is_not_paid_for(options, message):
+def test_dtm_filtration_refuses_bad_landmarks_unpaid(options, message):
     with PrivacyAccountant(100.0, 1e-3) as budget:
         with pytest.raises(ValueError, match=message):
             DTMFiltration(**options).fit([X])
         assert len(budget) == 0
 
 
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (GaussianMixture(2), "without privacy_guarantee_"),
+        (DPMoG(2, bounds=(-2, 2)), "replace-one"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_dtm_filtration_refuses_models_of_other_guarantees(model, message):
+    fitted = FrozenEstimator(clone(model).fit(X))
+    with PrivacyAccountant(100.0, 1e-3) as budget:
+        with pytest.raises(ValueError, match=message):
+            DTMFiltration(landmarks=fitted).fit([X])
+        assert len(budget) == 0
+
+
 @pytest.mark.laws
-def test_landmarks_and_clouds_protect_the_same():
-    of_points = DPMoG(2, bounds=(-2, 2), adjacency="replace-one").fit(X)
+def test_dtm_filtration_refuses_landmarks_of_other_records():
+    of_points = DPMoG(2, bounds=(-2, 2), adjacency="replace-one", random_state=0).fit(X)
     people = of_one_person_each(X, 60)
     with pytest.raises(ValueError, match="Pass groups to both"):
         DTMFiltration(landmarks=FrozenEstimator(of_points), groups=True).fit([people])
     filtration = DTMFiltration(
-        0.3, landmarks=PrivateLandmarks(8, 3.0, bounds=(-2, 2)), groups=True
+        0.3, landmarks=PrivateLandmarks(8, 3.0, bounds=(-2, 2), random_state=0), groups=True
     ).fit([people])
     assert filtration.bounds_guarantee_.unit == "all points of one person"
 
 
-def test_histograms_stand_for_points_at_their_own_places():
+def test_place_histogram_refuses_other_places():
     grid = DTMFiltration(bounds=(-2, 2)).fit([X[:, :2]])
     filtration = DTMFiltration(landmarks=LANDMARKS[:, :2])
     with pytest.raises(ValueError, match=r"X\[0\] is a histogram on a grid"):
@@ -298,9 +318,11 @@ def test_histograms_stand_for_points_at_their_own_places():
         ).make_histogram()
 
 
-@pytest.mark.parametrize("p", [1, 2])
-def test_histograms_of_parts_give_the_function_of_all_points(p):
-    filtration = DTMFiltration(p=p, landmarks=LANDMARKS).fit([X])
+# With p = 1, the error of counts is smaller than the part of a single neighbour.
+@pytest.mark.parametrize("p", [1, pytest.param(2, marks=pytest.mark.laws)])
+def test_place_histogram_of_parts_equals_whole(p):
+    # Landmarks near the points, so that caps leave most values as they are.
+    filtration = DTMFiltration(p=p, landmarks=X[:7]).fit([X])
     (exact,) = filtration.transform([X])
     whole = filtration.make_histogram(X)
     parts = filtration.make_histogram(np.array_split(X, 7))
@@ -313,11 +335,12 @@ def test_histograms_of_parts_give_the_function_of_all_points(p):
         assert each.sensitivity == pytest.approx(of_points.sensitivity)
         assert each.upper == of_points.upper
     assert not np.array_equal(f.values, exact.values)
+    assert exact.values.max() < 0.9 * exact.upper
     assert f.approximation_error < 1.01 * exact.upper * 2.0 ** (-8 / p)
 
 
 @pytest.mark.laws
-def test_one_point_moves_a_function_of_counts_by_the_sensitivity_and_no_more(rng):
+def test_place_histogram_moves_by_sensitivity_and_no_more(rng):
     filtration = DTMFiltration(landmarks=LANDMARKS).fit([X])
     worst = 0.0
     for n in (10, 40):
@@ -338,7 +361,7 @@ def test_one_point_moves_a_function_of_counts_by_the_sensitivity_and_no_more(rng
 
 
 @pytest.mark.engines
-def test_parts_elsewhere_are_counted_where_they_are():
+def test_place_histogram_counts_dask_parts():
     dask = pytest.importorskip("dask.array")
     fitted = PrivateLandmarks(9, 5.0, bounds=(-2, 2), random_state=0).fit(X)
     filtration = DTMFiltration(landmarks=FrozenEstimator(fitted)).fit([X[:2]])
@@ -350,7 +373,7 @@ def test_parts_elsewhere_are_counted_where_they_are():
     assert PersistenceProfile(1.0, homology_dimensions=1).fit_transform([f]).shape == (1, 2)
 
 
-def test_a_refit_forgets_the_other_kind_of_places():
+def test_dtm_filtration_refit_forgets_other_places():
     filtration = DTMFiltration(bounds=(-2, 2), resolution=5).fit([X[:, :2]])
     filtration.set_params(bounds=None, resolution=None, landmarks=LANDMARKS).fit([X])
     assert not hasattr(filtration, "axes_") and filtration.n_features_in_ == 5
@@ -360,21 +383,21 @@ def test_a_refit_forgets_the_other_kind_of_places():
 
 
 @pytest.mark.laws
-def test_no_point_is_kept():
-    filtration = DTMFiltration(landmarks=PrivateLandmarks(8, 5.0, bounds=(-2, 2))).fit([X])
+def test_dtm_filtration_on_private_landmarks_keeps_no_point():
+    landmarks = PrivateLandmarks(8, 5.0, bounds=(-2, 2), random_state=0)
+    filtration = DTMFiltration(landmarks=landmarks).fit([X])
     text = pickle.dumps(filtration)
     assert all(row.tobytes() not in text for row in X)
     again = pickle.loads(text)
     assert np.array_equal(again.transform([X])[0].values, filtration.transform([X])[0].values)
 
 
-@pytest.mark.engines
-@pytest.mark.parametrize("kind", ["float64", "float32", "list", "frame", "people"])
-def test_a_cloud_in_several_places_is_counted_once(kind):
+@pytest.mark.laws
+@pytest.mark.parametrize("kind", ["float32", "list", "frame", "people"])
+def test_dtm_filtration_counts_repeated_cloud_once(kind):
     # Copies that are made to check the input must not hide that it is an iterator.
     small = X[:300, :2]
     given = {
-        "float64": small,
         "float32": small.astype("f4"),
         "list": small.tolist(),
         "frame": pd.DataFrame(small),
@@ -398,15 +421,16 @@ def test_a_cloud_in_several_places_is_counted_once(kind):
 
 
 @pytest.mark.laws
-def test_nothing_is_refused_once_it_is_paid_for():
+def test_dtm_filtration_refuses_nothing_after_payment():
     with PrivacyAccountant(5.0, 1e-5) as budget:
-        filtration = DTMFiltration(landmarks=PrivateLandmarks(8, 1.0), max_distance=1e-11)
+        landmarks = PrivateLandmarks(8, 1.0, random_state=0)
+        filtration = DTMFiltration(landmarks=landmarks, max_distance=1e-11)
         (f,) = filtration.fit_transform([X])
         assert 0 < f.upper <= 1e-8 * f.complex.diameter and len(budget) == 1
 
 
 @pytest.mark.laws
-def test_too_many_people_at_a_place_are_refused_before_they_pay():
+def test_dtm_filtration_refuses_too_many_people_unpaid():
     n = 2**20
     people = pd.DataFrame({"x": np.zeros(n), "y": np.ones(n), "id": np.arange(n)})
     with PrivacyAccountant(5.0, 1e-5) as budget:
@@ -416,7 +440,7 @@ def test_too_many_people_at_a_place_are_refused_before_they_pay():
         assert len(budget) == 0
 
 
-def test_histograms_tell_dimension_and_reach_and_what_they_need():
+def test_place_histogram_refuses_other_dimension_reach_and_memory():
     of = [LandmarkComplex(LANDMARKS, *options) for options in ((2, 1.0), (2, 9.0), (1, 1.0))]
     filtrations = [DTMFiltration(landmarks=complex).fit([X]) for complex in of]
     histogram = filtrations[0].make_histogram(X)
@@ -429,8 +453,8 @@ def test_histograms_tell_dimension_and_reach_and_what_they_need():
         filtrations[0].set_params(memory=1.0).make_histogram(X)
 
 
-@pytest.mark.parametrize("value", [1e308, -1e308, 5e-324, -0.0])
-def test_a_row_however_far_moves_the_function_by_the_sensitivity_at_most(value):
+@pytest.mark.parametrize("value", [-1e308, 5e-324])
+def test_dtm_filtration_far_row_moves_by_at_most_sensitivity(value):
     filtration = DTMFiltration(1.0, landmarks=LANDMARKS).fit([X])
     neighbour = X[:40].copy()
     neighbour[0] = value
@@ -440,7 +464,7 @@ def test_a_row_however_far_moves_the_function_by_the_sensitivity_at_most(value):
 
 
 @pytest.mark.laws
-def test_what_the_model_draws_is_covered():
+def test_private_landmarks_cover_samples():
     private = PrivateLandmarks(20, 5.0, bounds=(-2, 2), random_state=0).fit(X)
     distances = np.linalg.norm(
         private.sample(2000, random_state=1)[:, None] - private.landmarks_, axis=2
@@ -455,7 +479,7 @@ def test_what_the_model_draws_is_covered():
 
 
 @pytest.mark.laws
-def test_what_landmarks_do_not_cover_is_counted():
+def test_dtm_filtration_counts_points_beyond_landmarks():
     landmarks = LandmarkComplex(X[:20], reach=2.0)
     outside = np.concatenate([X, np.full((30, 5), 10.0)])
     (f,) = DTMFiltration(landmarks=landmarks).fit_transform([outside])
@@ -471,7 +495,7 @@ def test_what_landmarks_do_not_cover_is_counted():
 
 
 @pytest.mark.nightly
-def test_loops_of_six_columns_are_counted_on_private_landmarks():
+def test_private_landmarks_count_loops_of_six_columns():
     # Of ten releases each, at least nine are correct, where each is with a probability of at least
     # 0.99. Two of ten are wrong in fewer than 1 of 200 cases, and all three counts in fewer than
     # 1e-6.

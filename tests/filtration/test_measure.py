@@ -1,3 +1,5 @@
+"""The distance to a measure, filtrations by it and by kernel distances, and their histograms."""
+
 import numpy as np
 import pytest
 from gudhi.point_cloud.dtm import DistanceToMeasure
@@ -18,31 +20,29 @@ def grid_nodes(axes):
     return np.stack([m.ravel() for m in mesh], axis=1)
 
 
-@pytest.mark.parametrize("p", [1, 2, 3.5])
-@pytest.mark.parametrize("m", [0.01, 0.3, 1.0])
-def test_against_gudhi(p, m, rng):
+@pytest.mark.parametrize(("p", "m"), [(1, 0.3), (2, 0.01), (3.5, 1.0), (3.5, 0.3)])
+def test_distance_to_measure_equals_gudhi(p, m, rng):
     X, query = rng.normal(size=(400, 3)), rng.normal(size=(50, 3))
     expected = DistanceToMeasure(max(int(np.ceil(m * 400)), 1), q=p).fit(X).transform(query)
     np.testing.assert_allclose(distance_to_measure(X, query, m, p), expected, rtol=1e-10)
 
 
-def test_centre_of_a_circle_is_at_its_radius():
+def test_distance_to_measure_of_circle_centre_is_radius():
     angle = np.linspace(0, 2 * np.pi, 500, endpoint=False)
     circle = 1.5 * np.c_[np.cos(angle), np.sin(angle)]
     for m in (0.05, 0.5, 1.0):
         assert distance_to_measure(circle, [[0, 0]], m)[0] == pytest.approx(1.5, abs=1e-12)
 
 
-def test_memory_does_not_change_the_result(rng):
+def test_distance_to_measure_ignores_memory(rng):
     X, query = rng.normal(size=(500, 2)), rng.normal(size=(300, 2))
     np.testing.assert_array_equal(
         distance_to_measure(X, query, 0.3), distance_to_measure(X, query, 0.3, memory=0.01)
     )
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize("p", [1, 2])
-def test_filtration_is_the_capped_measure(d, p, rng):
+@pytest.mark.parametrize(("d", "p"), [(1, 2), (2, 1), (3, 2)])
+def test_dtm_filtration_is_capped_distance_to_measure(d, p, rng):
     X = rng.uniform(size=(200, d))
     item = DTMFiltration(
         0.2, p, bounds=(0, 1), resolution=7, max_distance=np.inf, method="exact"
@@ -52,9 +52,8 @@ def test_filtration_is_the_capped_measure(d, p, rng):
     np.testing.assert_allclose(item.values.ravel(), np.minimum(expected, upper), atol=3e-6)
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize("p", [1, 2, 3.5])
-def test_finite_classes_die_by_half_the_diameter(d, p, rng):
+@pytest.mark.parametrize(("d", "p"), [(1, 2), (2, 3.5), (2, 1), (3, 1)])
+def test_dtm_filtration_classes_die_by_half_diameter(d, p, rng):
     side = rng.uniform(0.5, 2, d)
     length = np.linalg.norm(side)
     # Points in opposite corners, and anywhere: the classes that live longest.
@@ -75,9 +74,10 @@ def test_finite_classes_die_by_half_the_diameter(d, p, rng):
     assert deaths == pytest.approx([length / 2 - length / 16] * 2, abs=length / 15.9)
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize("max_distance", [None, 0.2, np.inf])
-def test_lattice_stays_within_its_stated_error(d, max_distance, rng):
+@pytest.mark.parametrize(
+    ("d", "max_distance"), [(1, 0.2), (2, None), (2, np.inf), (3, 0.2), (3, None)]
+)
+def test_dtm_filtration_lattice_stays_within_stated_error(d, max_distance, rng):
     X = rng.uniform(size=(300, d))
     options = {"bounds": (0, 1), "resolution": 9, "max_distance": max_distance}
     exact = DTMFiltration(0.1, method="exact", **options).fit_transform([X])[0]
@@ -87,7 +87,7 @@ def test_lattice_stays_within_its_stated_error(d, max_distance, rng):
     assert lattice.sensitivity == exact.sensitivity
 
 
-def test_lattice_is_exact_for_points_on_it(rng):
+def test_dtm_filtration_lattice_is_exact_on_nodes(rng):
     # Every lattice node is a grid node here, so nothing is rounded.
     X = rng.integers(0, 9, size=(300, 2)) / 8
     options = {"bounds": (0, 1), "resolution": 9, "refinement": 1}
@@ -97,7 +97,7 @@ def test_lattice_is_exact_for_points_on_it(rng):
 
 
 @pytest.mark.parametrize("estimator", [DTMFiltration(0.1), KernelDistanceFiltration(0.4)])
-def test_histograms_of_parts_add_up(estimator):
+def test_lattice_histogram_of_parts_adds_up(estimator):
     X = make_two_circles(1000, random_state=0)
     estimator.set_params(bounds=(-3, 3.5), resolution=21, method="lattice").fit([X])
     whole = estimator.make_histogram(X)
@@ -115,7 +115,7 @@ def test_histograms_of_parts_add_up(estimator):
         estimator.transform([other])
 
 
-def test_kernel_distance_against_its_definition(rng):
+def test_kernel_distance_filtration_equals_definition(rng):
     X = rng.uniform(size=(60, 2))
     item = KernelDistanceFiltration(0.3, bounds=(0, 1), resolution=6, method="exact").fit_transform(
         [X]
@@ -133,7 +133,7 @@ def test_kernel_distance_against_its_definition(rng):
     assert np.abs(lattice.values - item.values).max() <= lattice.approximation_error
 
 
-def test_points_outside_are_clipped(rng):
+def test_filtrations_clip_points_outside(rng):
     X = rng.normal(size=(100, 2)) * 3
     options = {"bounds": (-1, 1), "resolution": 5}
     for estimator in (DTMFiltration(0.2, **options), KernelDistanceFiltration(0.5, **options)):
@@ -141,14 +141,14 @@ def test_points_outside_are_clipped(rng):
         np.testing.assert_array_equal(a.values, b.values)
 
 
-def test_values_are_frozen(filtration):
+def test_dtm_filtration_values_are_frozen(filtration):
     with pytest.raises(ValueError, match="read-only"):
         filtration.values[0, 0] = 1.0
     with pytest.raises(AttributeError):
         filtration.sensitivity = 0.0
 
 
-def test_auto_is_exact_where_a_lattice_would_be_coarse(rng):
+def test_dtm_filtration_auto_is_exact_where_lattice_is_coarse(rng):
     # A lattice of 41**3 nodes is cheaper under this cap, and its error is ten sensitivities.
     X = rng.uniform(size=(5000, 3))
     options = {"bounds": (0, 1), "resolution": 21, "max_distance": 0.1}
@@ -160,7 +160,7 @@ def test_auto_is_exact_where_a_lattice_would_be_coarse(rng):
     assert lattice.approximation_error > 10 * lattice.sensitivity
 
 
-def test_auto_takes_the_cheaper_where_both_will_do():
+def test_dtm_filtration_auto_takes_cheaper_method():
     estimator = DTMFiltration(0.01, bounds=(0, 1), resolution=11, refinement=20).fit([np.eye(2)])
     few, many = (estimator._choose(n)[0] for n in (100, 100_000))
     assert many.sensitivity < many.lattice_error < few.sensitivity

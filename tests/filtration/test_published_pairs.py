@@ -34,8 +34,8 @@ def apart(clouds, k, **options):
     return bottleneck_distance(a, b)
 
 
-@pytest.mark.parametrize("n", [4, 5, 12, 13])
-def test_midpoint_pairs_are_as_far_apart_as_lemma_26_is_sharp(n):
+@pytest.mark.parametrize("n", [4, 5, *(pytest.param(n, marks=pytest.mark.laws) for n in (12, 13))])
+def test_dtm_midpoint_case_reaches_lemma_26(n):
     # All k and K that the construction allows. On the line, this grid contains every kink.
     for k in range(1, n // 2 + 1):
         for K in range(1, n // 2 + 1):
@@ -46,7 +46,7 @@ def test_midpoint_pairs_are_as_far_apart_as_lemma_26_is_sharp(n):
 
 
 @pytest.mark.parametrize("K", [1, 3, 6])
-def test_midpoint_pairs_in_the_plane(K):
+def test_dtm_midpoint_case_in_plane_has_no_loops(K):
     # The error is up to half the diagonal of a cell for each diagram. Other dimensions have no
     # longer features.
     k, (low, high) = 6, np.array([[0.0, 0.0], [1.0, 1.0]])
@@ -59,13 +59,13 @@ def test_midpoint_pairs_in_the_plane(K):
     assert (np.ptp(loops, axis=1) <= 2 * error).all()
 
 
-def test_printed_equality_of_case_two_is_not_met():
+def test_dtm_midpoint_case_two_differs_from_print():
     # k < K < n / 2 - k: the text has diam / (4 sqrt 2), but the value is diam / 4.
     assert apart(dtm_midpoint_case(12, [0.0], [1.0], 3), 2) == pytest.approx(1 / 4, abs=1e-9)
 
 
-@pytest.mark.nightly
-def test_proposition_9_and_where_it_fails():
+@pytest.mark.laws
+def test_dtm_midpoint_case_reaches_proposition_9_except_for_k_1():
     for n, k in ((8, 2), (8, 3), (8, 4), (9, 4)):
         exact = 1 / (2 * k)
         assert apart(dtm_midpoint_case(n, [0.0], [1.0]), k) == pytest.approx(exact, abs=1e-9)
@@ -79,8 +79,8 @@ def test_proposition_9_and_where_it_fails():
         assert apart((cloud, other), 1, resolution=17) <= 1 / 4 + 1e-9
 
 
-@pytest.mark.parametrize("k", [2, 3, 4, 7])
-def test_odd_sizes_need_another_pair(k):
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_dtm_midpoint_case_of_odd_size_is_not_worst(k):
     # n = 2 k - 1, m < 1/2 rounded up: half of the points, rounded down, are fewer than k. The
     # diagrams differ from those of the text, and for k = 2 and 3 the distance is smaller.
     n = 2 * k - 1
@@ -92,9 +92,16 @@ def test_odd_sizes_need_another_pair(k):
     assert apart((cloud, other), k) == pytest.approx(1 / (2 * k), abs=1e-9)
 
 
-@pytest.mark.parametrize("k", range(1, 9))
-@pytest.mark.parametrize("more", [0, 1, 3])
-def test_without_a_middle_proposition_9_holds_for_even_k_alone(k, more):
+@pytest.mark.parametrize(
+    ("k", "more"),
+    [
+        (1, 1),
+        (2, 0),
+        (3, 3),
+        *(pytest.param(k, more, marks=pytest.mark.laws) for k in range(4, 9) for more in (0, 1, 3)),
+    ],
+)
+def test_dtm_filtration_of_two_places_reaches_proposition_9_for_even_k(k, more):
     # All neighbours whose points are at one of two places. If the middle of these places is not a
     # possible record, as in a space that is not convex there, the pairs of the text do not exist.
     n = 2 * k + more
@@ -105,16 +112,15 @@ def test_without_a_middle_proposition_9_holds_for_even_k_alone(k, more):
     assert (round(1 / (2 * k), 9) in found) == (k % 2 == 0)
 
 
-def test_two_places_are_enough_for_a_quarter_of_the_diameter():
+def test_cech_worst_case_needs_two_places():
     # Theorem 5 with another pair than in the text, which needs the middle.
     cloud, neighbour = cech_worst_case(9, [0.0], [1.0])
     assert set(np.concatenate([cloud, neighbour]).ravel()) == {0.0, 1.0}
     assert apart((cloud, neighbour), 1) == pytest.approx(sensitivity_cech(1.0), abs=1e-9)
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize("cap", [None, np.inf])
-def test_chain_of_worst_cases_is_a_line(d, cap):
+@pytest.mark.parametrize(("d", "cap"), [(1, np.inf), (2, None), (3, np.inf), (3, None)])
+def test_dtm_worst_case_chain_is_line(d, cap):
     k, n, moved = 12, 30, range(6 if cap is None else 5)
     worst = [dtm_worst_case(k / n, n, np.zeros(d), np.ones(d), j)[1] for j in moved]
     diagrams, item = components(worst, k, d=d, max_distance=cap)
@@ -126,8 +132,8 @@ def test_chain_of_worst_cases_is_a_line(d, cap):
             assert bottleneck_distance(diagrams[i], diagram) == pytest.approx(length, abs=1e-9)
 
 
-@pytest.mark.parametrize("k", [5, 10, 20, 40])
-def test_rate_of_the_squared_distance_is_attained(k):
+@pytest.mark.parametrize("k", [5, 40])
+def test_dtm_worst_case_attains_rate_of_squared_distance(k):
     # Remark 12 leaves it open. The minimum near the corner is 1 / k of the way to the other corner.
     pair = dtm_worst_case(1 / 3, 3 * k, [0.0], [1.0])
     lower = math.sqrt(k - 1) / k
@@ -137,7 +143,7 @@ def test_rate_of_the_squared_distance_is_attained(k):
 
 
 @pytest.mark.nightly
-def test_situation_of_figure_3_falls_like_1_over_n():
+def test_dtm_filtration_of_figure_3_falls_like_1_over_n():
     sizes, moved = (100, 200, 400, 800, 1600), {1: [], 2: []}
     for n in sizes:
         first = make_two_circles(n, random_state=0)
@@ -169,7 +175,7 @@ def small_clouds(n_clouds, d=2):
             yield X.astype(float)
 
 
-def test_deaths_are_those_of_alpha_and_of_rips_complexes():
+def test_cech_deaths_equal_alpha_and_rips():
     # Proposition 23: by radius, both have the same edges and the same components.
     for X in small_clouds(40):
         tree = gudhi.AlphaComplex(points=X).create_simplex_tree()
@@ -182,8 +188,8 @@ def test_deaths_are_those_of_alpha_and_of_rips_complexes():
             assert np.sort(found) == pytest.approx(np.sort(deaths(X)))
 
 
-@pytest.mark.nightly
-def test_lemma_4():
+@pytest.mark.laws
+def test_cech_midpoint_case_reaches_lemma_4():
     slack, euclidean = [], []
     for X in small_clouds(400):
         distinct = np.unique(np.r_[0, deaths(X).round(9)])
@@ -197,8 +203,8 @@ def test_lemma_4():
     assert min(euclidean) < -0.1
 
 
-@pytest.mark.nightly
-def test_theorem_5_is_an_equality():
+@pytest.mark.laws
+def test_sensitivity_cech_is_reached_in_theorem_5():
     low, high = np.zeros(2), np.array([3.0, 4.0])
     quarter = sensitivity_cech(5.0)
     for pair in (cech_worst_case(10, low, high), dtm_midpoint_case(10, low, high)):
@@ -214,7 +220,7 @@ def test_theorem_5_is_an_equality():
 
 @pytest.mark.skipif(not hasattr(gudhi, "DelaunayCechComplex"), reason="needs GUDHI 3.11")
 @pytest.mark.parametrize("d", [2, 3, 4])
-def test_proposition_23_by_the_theorem_of_jung(d):
+def test_delaunay_cech_radius_fulfils_jung_theorem(d):
     def widest(points):
         tree = gudhi.DelaunayCechComplex(points=points).create_simplex_tree()
         radius = math.sqrt(tree.filtration(list(range(len(points)))))
@@ -231,7 +237,7 @@ def test_proposition_23_by_the_theorem_of_jung(d):
     assert min(ratios) >= 1 - 1e-9 and max(ratios) <= jung < math.sqrt(2)
 
 
-def test_wrong_pairs_are_refused():
+def test_midpoint_cases_refuse_wrong_pairs():
     for moved in (0, 3):
         with pytest.raises(ValueError, match="n_moved"):
             dtm_midpoint_case(5, [0.0], [1.0], moved)

@@ -19,16 +19,23 @@ from sklearn_dptda.theory import (
     sensitivity_cech,
 )
 
-N_PAIRS = 2000
 RESOLUTION = {1: 9, 2: 7, 3: 5}
+# Worst cases and a few random pairs, and hundreds of pairs in the layer of laws.
+ATTACKS = [
+    ("exact", 2, 25),
+    *(
+        pytest.param(*case, 600, marks=pytest.mark.laws)
+        for case in [("exact", 1), ("lattice", 2), ("exact", 3), ("lattice", 3)]
+    ),
+]
 
 
-def neighbours(rng, d, m):
+def neighbours(rng, d, m, n_pairs):
     """Worst cases, and random clouds whose points crowd at corners, one point replaced."""
     yield dtm_worst_case(m, 16, np.zeros(d), np.ones(d))
     yield dtm_worst_case(1.0, 16, np.zeros(d), np.ones(d))
     yield dtm_worst_case_loop(64, np.zeros(d), np.ones(d))
-    for _ in range(N_PAIRS - 3):
+    for _ in range(n_pairs - 3):
         n = int(rng.integers(3, 20))
         corners = rng.integers(0, 2, (3, d)).astype(float)
         cloud = corners[rng.integers(0, 3, n)]
@@ -41,12 +48,12 @@ def neighbours(rng, d, m):
         yield cloud, neighbour
 
 
-def attack(estimator, d, m=0.3):
+def attack(estimator, d, n_pairs, m=0.3):
     """Worst ratio of change to declared sensitivity: of the values, and of each diagram."""
     rng = np.random.default_rng(d)
     estimator.set_params(bounds=(0, 1), resolution=RESOLUTION[d]).fit([np.zeros((2, d))])
     worst = np.zeros(1 + d)
-    for cloud, neighbour in neighbours(rng, d, m):
+    for cloud, neighbour in neighbours(rng, d, m, n_pairs):
         a, b = estimator.transform([cloud, neighbour])
         assert a.sensitivity == b.sensitivity and a.shape == b.shape
         changes = [np.abs(a.values - b.values).max()]
@@ -56,19 +63,24 @@ def attack(estimator, d, m=0.3):
     return worst
 
 
-@pytest.mark.laws
-@pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize("method", ["exact", "lattice"])
-def test_dtm(d, method):
-    worst = attack(DTMFiltration(0.3, method=method), d)
+@pytest.mark.parametrize(("method", "d", "n_pairs"), ATTACKS)
+def test_dtm_filtration_moves_by_sensitivity_and_no_more(method, d, n_pairs):
+    worst = attack(DTMFiltration(0.3, method=method), d, n_pairs)
     assert (worst <= 1 + 1e-12).all()
     # The declared value is reached, so no noise is wasted. Loops need a finer grid, see below.
     assert (worst[:2] >= 0.99).all()
 
 
-@pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize("estimator", [DTMFiltration(0.3), KernelDistanceFiltration(0.15)])
-def test_half_of_the_sensitivity_is_reached_in_the_top_dimension(d, estimator):
+@pytest.mark.parametrize(
+    ("d", "estimator"),
+    [
+        (2, DTMFiltration(0.3)),
+        (2, KernelDistanceFiltration(0.15)),
+        pytest.param(3, DTMFiltration(0.3), marks=pytest.mark.laws),
+        pytest.param(3, KernelDistanceFiltration(0.15), marks=pytest.mark.laws),
+    ],
+)
+def test_filtrations_reach_half_of_sensitivity_in_top_dimension(d, estimator):
     resolution, n = {2: (51, 200), 3: (21, 1000)}[d]
     first, second = dtm_worst_case_loop(n, np.zeros(d), np.ones(d))
     estimator.set_params(bounds=(0, 1), resolution=resolution, method="exact")
@@ -79,22 +91,20 @@ def test_half_of_the_sensitivity_is_reached_in_the_top_dimension(d, estimator):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("options", [{"p": 2}, {"max_distance": 0.3}, {"max_distance": np.inf}])
-def test_dtm_options(options):
-    worst = attack(DTMFiltration(0.3, **options), 2)
+def test_dtm_filtration_with_options_moves_by_at_most_sensitivity(options):
+    worst = attack(DTMFiltration(0.3, **options), 2, 400)
     assert (worst <= 1 + 1e-12).all()
     assert worst[0] >= 0.5
 
 
-@pytest.mark.laws
-@pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize("method", ["exact", "lattice"])
-def test_kernel_distance(d, method):
-    worst = attack(KernelDistanceFiltration(0.1, method=method), d)
+@pytest.mark.parametrize(("method", "d", "n_pairs"), ATTACKS)
+def test_kernel_distance_filtration_moves_by_sensitivity_and_no_more(method, d, n_pairs):
+    worst = attack(KernelDistanceFiltration(0.1, method=method), d, n_pairs)
     assert (worst <= 1 + 1e-12).all()
     assert (worst[:2] >= 0.99).all()
 
 
-def test_twin_that_forgets_the_factor_is_caught():
+def test_dtm_filtration_exceeds_sensitivity_of_wrong_factor():
     # Dividing by n instead of k understates the sensitivity, and the attack must detect it.
     first, second = dtm_worst_case(0.3, 16, np.zeros(2), np.ones(2))
     estimator = DTMFiltration(0.3, bounds=(0, 1), resolution=5)
@@ -104,7 +114,7 @@ def test_twin_that_forgets_the_factor_is_caught():
     assert np.abs(a.values - b.values).max() > 1.5 * wrong
 
 
-def test_formulas():
+def test_sensitivity_dtm_has_values_by_hand():
     assert sensitivity_dtm(0.1, 1000, 1, 5.0) == pytest.approx(0.05)
     assert sensitivity_dtm(0.1, 1000, 2, 5.0) == pytest.approx(0.5)
     assert sensitivity_cech(4.0) == 1.0
@@ -119,7 +129,22 @@ def test_formulas():
         sensitivity_dtm(0.1, 10, 0.5, 1.0)
 
 
-def test_cech_worst_case_attains_a_quarter_of_the_diameter():
+def test_dtm_filtration_smaller_caps_have_values_and_sensitivities_by_hand(rng):
+    # Six smaller caps, each by the root of two, below the first of half of a side of the box.
+    X = rng.random((40, 2))
+    filtration = DTMFiltration(0.1, bounds=(0, 1), resolution=5, max_distance="private")
+    (f,) = filtration.fit_transform([X])
+    nodes = np.stack(np.meshgrid(*f.axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    nearest = np.sort(np.linalg.norm(nodes[:, None] - X, axis=2), axis=1)[:, :4]
+    caps = [0.5 / 2 ** (j / 2) for j in range(7)]
+    assert [f.upper, *(cap for _, cap in f.smaller_caps)] == pytest.approx(caps)
+    for each, cap in zip((f, *f.smaller), caps, strict=True):
+        expected = np.minimum(nearest, cap).mean(axis=1)
+        np.testing.assert_allclose(each.values.ravel(), expected, atol=1e-5)
+        assert each.sensitivity == pytest.approx(cap / 4)
+
+
+def test_cech_worst_case_attains_sensitivity():
     cloud, neighbour = cech_worst_case(10, [0, 0], [3, 4])
     # Components of the Čech filtration die at half the distance.
     gap = np.linalg.norm(neighbour[0] - neighbour[1]) / 2
@@ -127,7 +152,15 @@ def test_cech_worst_case_attains_a_quarter_of_the_diameter():
     assert bottleneck_distance([], [[0, gap]]) == sensitivity_cech(5.0)
 
 
-def test_kernel_sensitivity_is_attained_and_the_squared_one_is_relatively_worse():
+def test_kernel_distance_filtration_values_are_at_least_sensitivity():
+    # Roots of smaller squares would magnify the rounding of squares beyond what is declared.
+    (f,) = KernelDistanceFiltration(0.3, bounds=(0, 1), resolution=5).fit_transform(
+        [np.zeros((20, 2))]
+    )
+    assert f.values.min() == pytest.approx(sensitivity_kernel_distance(20, 0.3, math.sqrt(2)))
+
+
+def test_sensitivity_kernel_distance_is_attained():
     n = 50
     for squared in (False, True):
         bound = sensitivity_kernel_distance(n, squared=squared)

@@ -59,7 +59,7 @@ SETTINGS = [(120, 30, 1.0, 0.3), (120, 12, 2.0, 0.2), (60, 40, 0.5, 0.05)]
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("n", "k", "epsilon", "density"), SETTINGS)
-def test_a_given_block_of_one_graph(n, k, epsilon, density):
+def test_detection_limit_of_given_block_in_fixed_graph(n, k, epsilon, density):
     # 500 releases each of a graph with the difference and of one without. It is detected in 0.95
     # and 0.05 of them.
     limit = detection_limit(n, k, epsilon).given
@@ -70,7 +70,7 @@ def test_a_given_block_of_one_graph(n, k, epsilon, density):
 
 
 @pytest.mark.nightly
-def test_half_the_difference_is_not_seen():
+def test_detection_limit_halved_is_not_seen():
     # If the limit were too small by half, it would be detected in half of the releases.
     n, k, epsilon, density = SETTINGS[0]
     limit = detection_limit(n, k, epsilon).given / 2
@@ -80,7 +80,7 @@ def test_half_the_difference_is_not_seen():
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("n", "k", "epsilon", "density"), SETTINGS)
-def test_a_given_block_of_random_graphs(n, k, epsilon, density):
+def test_detection_limit_of_given_block_in_random_graphs(n, k, epsilon, density):
     limit = detection_limit(n, k, epsilon, density=density).given
     assert limit > detection_limit(n, k, epsilon).given
     for difference, probability in ((limit, 0.95), (0.0, 0.05)):
@@ -98,7 +98,7 @@ def test_a_given_block_of_random_graphs(n, k, epsilon, density):
 @pytest.mark.parametrize(
     ("n", "k", "epsilon", "density"), [(800, 200, 2.0, 0.1), (800, 200, 2.0, 0.01)]
 )
-def test_eigenvalues_come_out_of_the_noise_at_the_limit(n, k, epsilon, density):
+def test_detection_limit_spectral_is_where_eigenvalues_appear(n, k, epsilon, density):
     # 20 releases on both sides. A background of 0.01 has no eigenvalue of its own.
     limit = detection_limit(n, k, epsilon, density=density).spectral
     counted = []
@@ -114,7 +114,7 @@ def test_eigenvalues_come_out_of_the_noise_at_the_limit(n, k, epsilon, density):
     assert counted[0] <= 3 and counted[1] >= 17
 
 
-def test_the_variance_is_that_of_the_theory():
+def test_detection_limit_has_variance_of_theory():
     for epsilon in (0.2, 1.0, 3.0):
         limit = detection_limit(1000, 200, epsilon, confidence=0.9).given
         pairs, others = math.comb(200, 2), math.comb(1000, 2) - math.comb(200, 2)
@@ -122,7 +122,7 @@ def test_the_variance_is_that_of_the_theory():
         assert limit == pytest.approx(2 * 1.2815515655446 * deviation)
 
 
-def test_nothing_is_seen_of_too_much_noise_and_all_without():
+def test_detection_limit_falls_with_epsilon_size_and_confidence():
     lost = detection_limit(50, 5, 0.1)
     assert lost.given == lost.spectral == math.inf and "at no difference" in str(lost)
     exact = detection_limit(50, 5, math.inf)
@@ -135,35 +135,25 @@ def test_nothing_is_seen_of_too_much_noise_and_all_without():
     assert detection_limit(1000, 50, 2.0, density=0.1, confidence=0.8).given < base.given
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("n_nodes", 2),
-        ("n_nodes", 10.5),
-        ("block_size", 1),
-        ("block_size", 100),
-        ("epsilon", 0),
-        ("epsilon", -1.0),
-        ("epsilon", math.nan),
-        ("epsilon", "one"),
-        ("density", 0),
-        ("density", 1.0),
-        ("density", math.nan),
-        ("confidence", 0.5),
-        ("confidence", 1),
-        ("confidence", math.nan),
-    ],
-)
-def test_refusals_name_the_parameter(name, value):
-    parameters = {"n_nodes": 100, "block_size": 10, "epsilon": 1.0, name: value}
-    with pytest.raises((TypeError, ValueError), match=name):
-        detection_limit(**parameters)
+def test_detection_limit_refuses_bad_parameters_by_name():
+    refused = {
+        "n_nodes": (2, 10.5),
+        "block_size": (1, 100),
+        "epsilon": (0, -1.0, math.nan, "one"),
+        "density": (0, 1.0, math.nan),
+        "confidence": (0.5, 1, math.nan),
+    }
+    for name, values in refused.items():
+        for value in values:
+            parameters = {"n_nodes": 100, "block_size": 10, "epsilon": 1.0, name: value}
+            with pytest.raises((TypeError, ValueError), match=name):
+                detection_limit(**parameters)
 
 
 @pytest.mark.parametrize(
     ("n", "m", "density"), [(10_000, 2500, 0.1), (1000, 100, 0.05), (1000, 300, 0.1)]
 )
-def test_more_epsilon_hides_nothing(n, m, density):
+def test_detection_limit_spectral_falls_with_epsilon(n, m, density):
     limits = [
         detection_limit(n, m, epsilon, density=density).spectral
         for epsilon in (0.1, 0.12, 0.13, 0.14, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 4.0, 8.0)

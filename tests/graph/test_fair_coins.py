@@ -6,18 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, LaplaceFlip, make_sbm
+from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, LaplaceFlip
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 
 
-@pytest.fixture(scope="module")
-def graph():
-    return make_sbm([60, 40], [[0.4, 0.1], [0.1, 0.3]], random_state=0)[0]
-
-
 @pytest.mark.parametrize("storage", ["sparse", "packed"])
-def test_fair_coins_at_epsilon_zero(storage, graph):
-    # Corollary 1 (iii): for every graph, each pair is an edge with probability one half.
+def test_edge_flip_at_epsilon_zero_throws_fair_coins(storage, graph):
+    # Corollary 1 (iii): for every graph, each pair is an edge with probability one half. Within
+    # five standard errors, which is a false-alarm rate of 6e-7.
     complete = np.ones((100, 100)) - np.eye(100)
     for X in (graph, np.zeros((100, 100)), complete):
         noisy = EdgeFlip(0.0, storage=storage, random_state=0).fit_transform(X)
@@ -34,7 +30,7 @@ def largest_loss(numerator):
     return max(math.log(Fraction(stay, change)), math.log(Fraction(change, stay)))
 
 
-def test_epsilon_zero_is_exactly_zero_and_its_broken_twin():
+def test_edge_flip_at_epsilon_zero_loses_exactly_zero():
     assert largest_loss(EdgeFlip(0.0)._numerator()) == 0
     assert largest_loss(EdgeFlip(1e-15)._numerator()) > 0
     # A probability that is lower by 2^-20 is not a fair coin any more.
@@ -45,7 +41,7 @@ def test_epsilon_zero_is_exactly_zero_and_its_broken_twin():
 
 
 @pytest.mark.parametrize("options", [{}, {"composition": "zcdp", "delta": 1e-6}], ids=str)
-def test_a_loss_of_zero_is_written_down_and_fits_any_budget(options, graph):
+def test_accountant_records_loss_of_zero_under_any_budget(options, graph):
     accountant = PrivacyAccountant(1.0, **options)
     flip = EdgeFlip(0.0, accountant=accountant)
     flip.fit_transform(graph)

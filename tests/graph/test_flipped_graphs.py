@@ -50,9 +50,9 @@ def flipped_law(law, p):
     return law @ (p**k * (1 - p) ** (6 - k))
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 4.0, math.inf])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, math.inf])
 @pytest.mark.parametrize("signs", [np.ones(2), MIXED], ids=["definite", "indefinite"])
-def test_flips_keep_random_dot_product_graphs(epsilon, signs):
+def test_edge_flip_keeps_random_dot_product_graphs(epsilon, signs):
     # Proposition 1, compared with the law on all 64 graphs, and three maps that are not phi.
     X = np.array([[0.9, 0.3], [0.5, 0.1], [0.7, 0.2], [0.6, -0.3]])
     p = probability(epsilon)
@@ -83,7 +83,7 @@ def test_flips_keep_random_dot_product_graphs(epsilon, signs):
         (0.6 * angles(50), 1),
     ],
 )
-def test_which_images_need_another_dimension(X, more):
+def test_flipped_positions_need_another_dimension_off_hyperplanes(X, more):
     d = np.linalg.matrix_rank(X)
     constant = np.linalg.lstsq(X, np.ones(len(X)), rcond=None)[0]
     in_hyperplane = np.abs(X @ constant - 1).max() < 1e-10
@@ -92,8 +92,8 @@ def test_which_images_need_another_dimension(X, more):
         assert rank == d + more == d + (not in_hyperplane)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 8.0])
-def test_images_are_similar_and_smaller(epsilon):
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_flipped_positions_are_similar_and_smaller(epsilon):
     # Corollary 1 (i) and (ii): phi is a similarity, and so a diffeomorphism onto its image.
     X = make_latent(60, "figure_eight", random_state=0)
     ratios = pdist(image(X, probability(epsilon))) / pdist(X)
@@ -102,7 +102,7 @@ def test_images_are_similar_and_smaller(epsilon):
 
 
 @pytest.mark.nightly
-def test_the_diameter_of_an_embedding_shrinks():
+def test_edge_flip_shrinks_diameter_of_embedding():
     # Diameter of the centres of three blocks of 400, the largest of three distances.
     A = make_rdpg(np.repeat(PLANE_BLOCKS, 400, axis=0), random_state=0)
     true = pdist(PLANE_BLOCKS).max()
@@ -114,7 +114,7 @@ def test_the_diameter_of_an_embedding_shrinks():
         assert pdist(centres).max() == pytest.approx(shrunk, rel=0.05)
 
 
-def test_at_epsilon_zero_all_is_one_point_of_length_root_one_half():
+def test_flipped_positions_at_epsilon_zero_are_one_point():
     # Corollary 1 (iii). The text has the length one half, whose square is not the probability 1/2.
     X = make_latent(20, "circle", random_state=0)
     Y = image(X, probability(0.0))
@@ -125,7 +125,7 @@ def test_at_epsilon_zero_all_is_one_point_of_length_root_one_half():
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["definite", "indefinite"])
-def test_signatures_of_flipped_graphs(kind):
+def test_edge_flip_adds_plus_to_signature(kind):
     # The signature (p, q) becomes (p + 1, q). Blocks of 600: the smallest eigenvalue is 65, and the
     # noise reaches 42.
     X, signs = {"definite": (PLANE_BLOCKS, np.ones(2)), "indefinite": (MIXED_BLOCKS, MIXED)}[kind]
@@ -141,7 +141,7 @@ def test_signatures_of_flipped_graphs(kind):
     assert np.abs(exact).min() > 1.5 * embedding.noise_edge_
 
 
-def test_in_a_hyperplane_flips_can_turn_a_minus_into_a_plus():
+def test_edge_flip_in_hyperplane_can_turn_minus_into_plus():
     # 1' B^-1 1 = -30: at flips of 1/32, epsilon = log(31), the second eigenvalue passes zero.
     B = np.array([[0.1, 0.3], [0.3, 0.8]])
     assert np.ones(2) @ np.linalg.inv(B) @ np.ones(2) == pytest.approx(-30)
@@ -153,7 +153,7 @@ def test_in_a_hyperplane_flips_can_turn_a_minus_into_a_plus():
     assert abs(at[0]) < 1e-12
 
 
-def test_diagrams_are_not_invariant_under_the_indefinite_group():
+def test_indefinite_group_changes_distances():
     # Products stay the same, but distances do not: it is not a group of isometries.
     t = 0.5
     boost = np.array([[math.cosh(t), math.sinh(t)], [math.sinh(t), math.cosh(t)]])
@@ -169,7 +169,7 @@ def loops(points):
     return np.sqrt(squares[squares[:, 1] > squares[:, 0]])
 
 
-def test_the_diagram_of_an_image_is_a_dilation():
+def test_flipped_positions_have_dilated_diagram():
     # Proposition 2 in the limit: the same points and their images.
     X = make_latent(80, "circle", random_state=0)
     p = probability(1.0)
@@ -181,7 +181,7 @@ def test_the_diagram_of_an_image_is_a_dilation():
     assert logarithmic < 1e-4
 
 
-def test_neither_shift_makes_proposition_2_follow():
+def test_shift_invariant_distance_does_not_prove_proposition_2():
     # The limit of a circle is {(0, d)}, and that of its image {(0, c d)}. A shift leaves half of
     # the difference. Logarithms of the limits do not exist, and those of diagrams that converge to
     # the same limit can diverge.

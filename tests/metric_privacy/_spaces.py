@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 
 LETTERS = np.array(list(itertools.product((0, 1), repeat=4)))
 
@@ -90,3 +91,11 @@ def many_spaces():
     found += [random_graph(n, seed) for n in (4, 6, 8) for seed in range(6)]
     found += [random_points(n, d, seed) for n, d in ((6, 1), (7, 2), (8, 3)) for seed in range(6)]
     return found
+
+
+def pairwise(names, values):
+    """All pairs of both, of which the unit layer has each name once and the values in turn."""
+    return [
+        pytest.param(name, value, marks=() if i % len(values) == j else pytest.mark.laws)
+        for (i, name), (j, value) in itertools.product(enumerate(names), enumerate(values))
+    ]

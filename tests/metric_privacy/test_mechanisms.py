@@ -9,7 +9,6 @@ import pytest
 from joblib import Memory, Parallel, delayed
 from scipy.stats import chi2
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.metric_privacy import (
@@ -36,7 +35,7 @@ from sklearn_dptda.theory import (
 )
 from sklearn_dptda.theory._optimal_mechanism import solve
 
-from ._spaces import HALVES, KNOWN, line, many_spaces, random_graph, sphere, square, words
+from ._spaces import HALVES, KNOWN, line, many_spaces, pairwise, random_graph, sphere, square, words
 
 ALPHAS = (1.0, 4.0, 16.0)
 BEST = {
@@ -78,9 +77,8 @@ def law_of(D, alpha, **options):
     return private, private.log_probability(D)
 
 
-@pytest.mark.parametrize("i", range(3))
-@pytest.mark.parametrize("name", BEST)
-def test_known_optima(name, i):
+@pytest.mark.parametrize(("name", "i"), pairwise(BEST, range(3)))
+def test_optimal_mechanism_reaches_known_optima(name, i):
     D, alpha = KNOWN[name], ALPHAS[i]
     best = optimal_mechanism(D, alpha=alpha)
     assert best.optimum == pytest.approx(BEST[name][i], abs=1e-6)
@@ -88,7 +86,7 @@ def test_known_optima(name, i):
     assert privacy_parameter(best.log_matrix, D, log=True) <= alpha * (1 + 1e-9)
 
 
-def test_raw_solutions_of_the_program_are_not_private():
+def test_optimal_mechanism_repairs_raw_solutions_that_are_not_private():
     D = KNOWN["interval"]
     M, _ = solve(D, D, 16.0)
     M = np.maximum(M, 0.0)
@@ -97,9 +95,10 @@ def test_raw_solutions_of_the_program_are_not_private():
     assert privacy_parameter(optimal_mechanism(D, alpha=16.0).log_matrix, D, log=True) <= 16.0
 
 
-@pytest.mark.laws
-@pytest.mark.parametrize("alpha", [0.3, *ALPHAS, 100.0])
-def test_laws_of_all_mechanisms(alpha):
+@pytest.mark.parametrize(
+    "alpha", [4.0, *(pytest.param(alpha, marks=pytest.mark.laws) for alpha in (0.3, 1.0, 100.0))]
+)
+def test_metric_exponential_laws_lose_no_more_than_alpha(alpha):
     # Exact output laws, without sampling.
     for D in [*SEVEN.values(), *many_spaces()[::3]]:
         for rate in ("guaranteed", "weighted"):
@@ -111,16 +110,26 @@ def test_laws_of_all_mechanisms(alpha):
             assert alpha / 2 * (1 - 1e-5) <= private.rate_ <= alpha
 
 
-def test_full_rate_of_the_plain_exponential_mechanism_is_caught():
+def test_privacy_parameter_catches_plain_law_at_full_rate():
     # The broken twin: without the weights, the full rate is not private.
     D = KNOWN["interval"]
     logs = floored(-4.0 * D)
     assert privacy_parameter(logs, D, log=True) > 4.0 * 1.2
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("name", SEVEN)
-def test_weights_are_near_the_optimum(name, alpha):
+@pytest.mark.parametrize(
+    ("name", "alpha"),
+    [
+        ("sphere", 16.0),
+        *(
+            pytest.param(name, alpha, marks=pytest.mark.laws)
+            for name in SEVEN
+            for alpha in ALPHAS
+            if (name, alpha) != ("sphere", 16.0)
+        ),
+    ],
+)
+def test_metric_exponential_weighted_law_is_near_optimum(name, alpha):
     D = SEVEN[name]
     best = optimal_mechanism(D, alpha=alpha).accuracy
     private, _ = law_of(D, alpha, rate="weighted")
@@ -129,7 +138,7 @@ def test_weights_are_near_the_optimum(name, alpha):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_theorems(alpha):
+def test_optimal_mechanism_stays_between_entropic_and_diametric_scales(alpha):
     # At least forty spaces: no private mechanism beats the lower bounds, and one is as good as the
     # entropic scale at a third of the rate.
     spaces = [*many_spaces(), *KNOWN.values()]
@@ -145,7 +154,7 @@ def test_theorems(alpha):
             assert best <= generous + 1e-9
 
 
-def test_two_metrics():
+def test_optimal_mechanism_takes_two_metrics():
     D1, D2 = random_graph(8, 0), random_graph(8, 1)
     best = optimal_mechanism(D1, D2, alpha=2.0)
     assert privacy_parameter(best.log_matrix, D1, log=True) <= 2.0
@@ -153,8 +162,8 @@ def test_two_metrics():
     assert bounds.lower <= bounds.optimum <= min(bounds.attained.values()) + 1e-9
 
 
-@pytest.mark.laws
-def test_accuracy_bounds_and_their_picture():
+@pytest.mark.conformance
+def test_accuracy_bounds_are_printed_and_plotted():
     bounds = accuracy_bounds(KNOWN["baire"], alpha=4.0)
     assert set(bounds.attained) == {"ultrametric", "weighted", "guaranteed"}
     assert "best, linear program" in str(bounds) and "1.0" in str(bounds)
@@ -166,17 +175,16 @@ def test_accuracy_bounds_and_their_picture():
     assert "weighted" in labels and "best (linear program)" in labels
 
 
-@pytest.mark.parametrize("seed", [0, None])
-def test_draws_follow_the_law(seed):
-    # 40,000 draws of 20 outputs, chi-squared, with a false-alarm rate of 1e-6. Other rates are
+def test_finite_draws_follow_law():
+    # 20,000 draws of 20 outputs, chi-squared, with a false-alarm rate of 1e-6. Other rates are
     # detected.
     rng = np.random.default_rng(1)
     logs = np.log(rng.random(20)) * 3
-    drawn = draw(np.tile(logs, (40_000, 1)), NoiseSource(seed))
+    drawn = draw(np.tile(logs, (20_000, 1)), NoiseSource(0))
     observed = np.bincount(drawn, minlength=20)
 
     def statistic(factor):
-        expected = 40_000 * np.exp(floored(factor * logs[None])[0])
+        expected = 20_000 * np.exp(floored(factor * logs[None])[0])
         kept = expected > 5
         return ((observed - expected) ** 2 / expected)[kept].sum(), kept.sum() - 1
 
@@ -189,9 +197,9 @@ def test_draws_follow_the_law(seed):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("n_outputs", [1, 2, 3, 700, 8191, 8192, 60_000])
-def test_draws_of_any_number_of_outputs(n_outputs):
-    n = 2000 if n_outputs < 5000 else 100
+@pytest.mark.parametrize("n_outputs", [1, 3, 700, 8191, 8192, 60_000])
+def test_finite_draws_take_any_number_of_outputs(n_outputs):
+    n = 400 if n_outputs < 5000 else 40
     drawn = draw(np.zeros((50, n_outputs)), NoiseSource(0))
     assert drawn.min() >= 0 and drawn.max() < n_outputs
     assert n_outputs < 3 or len(np.unique(drawn)) > 2
@@ -209,7 +217,7 @@ def test_draws_of_any_number_of_outputs(n_outputs):
     )
 
 
-def test_all_bits_of_weights_count():
+def test_finite_draws_use_all_bits_of_weights():
     # Weights 1 and 1 + 2**-52 as integers: the part of a weight below its unit is kept.
     class Fixed(NoiseSource):
         def __init__(self, *values):
@@ -228,8 +236,7 @@ def test_all_bits_of_weights_count():
         assert draw(logs, source)[0] == expected
 
 
-@pytest.mark.laws
-def test_points_and_diagrams():
+def test_metric_exponential_releases_points_and_diagrams():
     grid = np.array([[x, y] for x in range(5) for y in range(5)], dtype=float)
     private = MetricExponentialMechanism(20.0, candidates=grid, random_state=0).fit()
     X = np.array([[0.1, 0.0], [3.9, 4.1]])
@@ -249,7 +256,7 @@ def test_points_and_diagrams():
         ) <= 1e3 * (1 + 1e-9)
 
 
-def test_inputs_beyond_the_candidates():
+def test_metric_exponential_covers_inputs_beyond_candidates():
     # At half the rate, any two inputs are covered, but the weighted law only accepts candidates.
     grid = np.linspace(0, 1, 6)[:, None]
     X = np.random.default_rng(0).uniform(-1, 2, (60, 1))
@@ -261,7 +268,7 @@ def test_inputs_beyond_the_candidates():
     assert np.isin(weighted.transform(grid), grid).all()
 
 
-def test_candidates_must_be_public():
+def test_metric_exponential_warns_of_private_candidates():
     X = np.random.default_rng(0).random((10, 2))
     with pytest.warns(PrivacyLeakWarning, match="candidates"):
         private = MetricExponentialMechanism().fit(X)
@@ -272,7 +279,7 @@ def test_candidates_must_be_public():
 
 @pytest.mark.laws
 @pytest.mark.parametrize("alpha", [0.5, 4.0, 20.0])
-def test_ultrametric_mechanism(alpha):
+def test_ultrametric_mechanism_is_private_and_near_optimum(alpha):
     for D1, D2 in (
         (KNOWN["baire"], None),
         (words(HALVES), words(3.0 ** -np.arange(1, 5))),
@@ -291,7 +298,7 @@ def test_ultrametric_mechanism(alpha):
         assert private.release(np.arange(len(D1))).shape == (len(D1),)
 
 
-def test_ultrametric_bad_input():
+def test_ultrametric_mechanism_refuses_other_spaces_and_points():
     with pytest.raises(ValueError, match="not an ultrametric"):
         UltrametricMechanism(KNOWN["interval"]).fit()
     private = UltrametricMechanism(KNOWN["baire"]).fit()
@@ -309,7 +316,7 @@ def test_ultrametric_bad_input():
         KNormMechanism(2.0, bounds=(0, 1)),
     ],
 )
-def test_payments_and_parameters(mechanism):
+def test_metric_mechanisms_pay_each_release_and_refuse_changed_parameters(mechanism):
     X = np.eye(3) if not isinstance(mechanism, UltrametricMechanism) else KNOWN["complete"]
     accountant = PrivacyAccountant(10.0)
     mechanism = clone(mechanism).set_params(accountant=accountant).fit(X)
@@ -332,24 +339,10 @@ def test_payments_and_parameters(mechanism):
     assert len(copy.transform(X)) == len(X)
 
 
-@pytest.mark.conformance
-@pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLeakWarning")
-@parametrize_with_checks(
-    [
-        MetricExponentialMechanism(random_state=0),
-        KNormMechanism(bounds=(-100, 100), random_state=0),
-    ]
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: MetricExponentialMechanism(0.0, candidates=np.eye(2)).fit(), "alpha"),
-        (lambda: MetricExponentialMechanism(-1.0, candidates=np.eye(2)).fit(), "alpha"),
-        (lambda: MetricExponentialMechanism(rate="best", candidates=np.eye(2)).fit(), "rate"),
         (lambda: MetricExponentialMechanism(candidates=np.empty((0, 2))).fit(), "candidates"),
         (lambda: MetricExponentialMechanism(metric="bottleneck", candidates=[]).fit(), "empty"),
         (
@@ -368,7 +361,7 @@ def test_scikit_learn(estimator, check):
         (lambda: privacy_parameter([[0.5, 0.5]], 1 - np.eye(2)), "a row for each point"),
     ],
 )
-def test_bad_input(make, message):
+def test_metric_mechanisms_refuse_bad_input(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -381,7 +374,7 @@ def undefined(a, b):
     return float("nan") if a[0] > 5 else abs(a[0] - b[0])
 
 
-def test_what_is_infinitely_far_is_refused_before_the_payment():
+def test_metric_exponential_refuses_infinite_distances_unpaid():
     accountant = PrivacyAccountant(math.inf)
     diagrams = MetricExponentialMechanism(1.0, "bottleneck", DIAGRAMS, accountant=accountant).fit()
     function = MetricExponentialMechanism(
@@ -402,7 +395,7 @@ def test_what_is_infinitely_far_is_refused_before_the_payment():
     assert points.transform([[1e155, 1e308]]).shape == (1, 2)
 
 
-def test_distances_that_lie_cost_no_more_than_they_claim():
+def test_metric_exponential_bounds_loss_of_false_distances():
     # Rows that contradict the distances of candidates, and a function that is not a metric.
     D = 1 - np.eye(2)
     private = MetricExponentialMechanism(2.0, "precomputed", D).fit()
@@ -417,23 +410,22 @@ def test_distances_that_lie_cost_no_more_than_they_claim():
 
 
 @pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
-def test_near_points_copies_and_small_rates(rate):
+def test_metric_exponential_takes_copies_and_extreme_rates(rate):
     rng = np.random.default_rng(0)
     near = np.vstack([rng.random((6, 2)), rng.random((3, 2)) * 1e-13])
     copies = np.array([[0.0, 0], [0, 0], [1, 1], [2, 1]])
     for X in (near, copies, rng.random((1, 2)), np.zeros((3, 2))):
-        for alpha in (1e-6, 1.0, 1e3):
-            for metric in ("euclidean", "chebyshev"):
-                private = MetricExponentialMechanism(alpha, metric, X, rate=rate).fit()
-                assert private.privacy_parameter_ <= alpha
-                assert private.transform(X).shape == X.shape
+        for alpha, metric in ((1e-6, "euclidean"), (1e3, "chebyshev")):
+            private = MetricExponentialMechanism(alpha, metric, X, rate=rate).fit()
+            assert private.privacy_parameter_ <= alpha
+            assert private.transform(X).shape == X.shape
     nearly = np.array([[0, 0, 1e-9, 1], [0, 0, 0, 1], [1e-9, 0, 0, 1], [1, 1, 1, 0]])
     private = MetricExponentialMechanism(1e6, "precomputed", nearly, rate=rate).fit()
     assert private.privacy_parameter_ <= 1e6
 
 
-@pytest.mark.parametrize("alpha", [1e-3, 0.0048, 1e-6])
-def test_programs_at_small_rates(alpha):
+@pytest.mark.parametrize("alpha", [1e-6, pytest.param(0.0048, marks=pytest.mark.laws)])
+def test_optimal_mechanism_solves_small_rates(alpha):
     D = KNOWN["interval"]
     best = optimal_mechanism(D, alpha=alpha)
     assert privacy_parameter(best.log_matrix, D, log=True) <= alpha * (1 + 1e-9)
@@ -441,7 +433,7 @@ def test_programs_at_small_rates(alpha):
 
 
 @pytest.mark.engines
-def test_workers_pay_into_the_same_ledger(tmp_path):
+def test_metric_mechanisms_pay_into_one_ledger_from_workers(tmp_path):
     accountant = PrivacyAccountant(100.0, path=tmp_path / "ledger.db")
     private = MetricExponentialMechanism(1.0, candidates=[[0.0], [1.0]]).fit()
     with accountant:
@@ -457,13 +449,13 @@ class Distance:
         return float(np.abs(a - b).sum())
 
 
-def test_functions_as_metrics_survive_pickling():
+def test_metric_exponential_pickles_functions_as_metrics():
     private = MetricExponentialMechanism(1.0, Distance(), [[0.0], [1.0]]).fit()
     copy = pickle.loads(pickle.dumps(private))
     assert copy.transform([[0.0]]).shape == (1, 1)
 
 
-def test_numbers_of_samples():
+def test_metric_exponential_sample_refuses_bad_numbers():
     private = MetricExponentialMechanism(1.0, candidates=[[0.0], [1.0]]).fit()
     for bad in (0, 2.5, -1):
         with pytest.raises(ValueError, match="n_samples"):
@@ -489,10 +481,9 @@ NEAR = {
 }
 
 
-@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e9])
 @pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
-@pytest.mark.parametrize("name", NEAR)
-def test_candidates_that_nearly_coincide(name, rate, unit):
+@pytest.mark.parametrize(("name", "unit"), pairwise(NEAR, [1.0, 1e-9, 1e9]))
+def test_metric_exponential_counts_distances_of_near_candidates(name, rate, unit):
     # The distances are computed by the test: a matrix that the library inflates would agree with
     # itself.
     candidates = unit * NEAR[name]
@@ -507,7 +498,13 @@ def test_candidates_that_nearly_coincide(name, rate, unit):
         assert (losses <= alpha * (distances * (1 + 1e-9) + spared)).all()
 
 
-def test_tools_see_near_copies():
+def test_privacy_parameter_is_infinite_if_copies_differ():
+    same_place = np.zeros((2, 2))
+    assert privacy_parameter([[0.5, 0.5], [0.5, 0.5]], same_place) == 0
+    assert privacy_parameter([[0.5, 0.5], [0.4, 0.6]], same_place) == math.inf
+
+
+def test_privacy_parameter_counts_distances_of_near_copies():
     D = np.abs(NEAR["near copies"] - NEAR["near copies"].T)
     best = optimal_mechanism(D, alpha=20.0)
     apart = D > 0
@@ -524,7 +521,7 @@ def test_tools_see_near_copies():
 
 @pytest.mark.laws
 @pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
-def test_many_candidates_are_checked_as_well(rate):
+def test_metric_exponential_checks_many_candidates(rate):
     # Pairs: for more than 500 candidates, the parameter is bounded, not searched for.
     rng = np.random.default_rng(0)
     X = rng.random((560, 2))
@@ -542,7 +539,7 @@ def test_many_candidates_are_checked_as_well(rate):
         MetricExponentialMechanism(1.0, "precomputed", D, rate=rate).fit()
 
 
-def test_promise_sees_what_the_law_attains():
+def test_metric_guarantee_fails_where_law_exceeds_it():
     private = MetricExponentialMechanism(2.0, candidates=np.eye(3)).fit()
     promise = private.privacy_guarantee_
     assert promise.holds and promise.attained == private.privacy_parameter_
@@ -550,7 +547,7 @@ def test_promise_sees_what_the_law_attains():
     assert not broken.holds and "found a loss of 2.1" in str(broken)
 
 
-def test_inputs_far_from_all_candidates():
+def test_metric_exponential_bounds_loss_of_far_inputs():
     # Rounded at their own size, distances would differ by 16384 where candidates are at a distance
     # of 1.
     candidates = np.array([[0.0], [1.0], [2.0]])
@@ -563,7 +560,7 @@ def test_inputs_far_from_all_candidates():
     assert np.abs(logs[0] - logs[1]).max() <= rows.privacy_guarantee_.epsilon * (1 + 1e-9)
 
 
-def test_places_opposite_on_a_sphere():
+def test_metric_exponential_haversine_is_exact_for_opposite_places():
     # The usual formula loses half of all digits there, and thus 1e-8 of every guarantee.
     rng = np.random.default_rng(0)
     candidates = np.column_stack([rng.uniform(-1.5, 1.5, 12), rng.uniform(-3, 3, 12)])
@@ -584,27 +581,24 @@ def test_places_opposite_on_a_sphere():
         cross_distances(np.eye(3), np.eye(3), "haversine")
 
 
-@pytest.mark.parametrize(
-    "inputs", [[-1], [2], [1.9], [[0, 1]], ["secret"], [True], [[0], [0, 1]], [0, None], np.nan]
-)
-def test_bad_places_cost_nothing_and_are_not_quoted(inputs):
+def test_finite_mechanisms_refuse_bad_places_unpaid_and_unquoted():
     best = optimal_mechanism(1 - np.eye(2), alpha=1.0)
-    tree = UltrametricMechanism(1 - np.eye(2)).fit()
     accountant = PrivacyAccountant(10.0)
-    tree.set_params(accountant=accountant)
-    for release in (lambda x: best.sample(x, accountant=accountant), tree.release):
-        with pytest.raises(ValueError, match="integers from 0 to 1") as error:
-            release(inputs)
-        assert "secret" not in str(error.value) and "1.9" not in str(error.value)
+    tree = UltrametricMechanism(1 - np.eye(2), accountant=accountant).fit()
+    ragged = [[0], [0, 1]]
+    for inputs in ([-1], [2], [1.9], [[0, 1]], ["secret"], [True], ragged, [0, None], np.nan):
+        for release in (lambda x: best.sample(x, accountant=accountant), tree.release):
+            with pytest.raises(ValueError, match="integers from 0 to 1") as error:
+                release(inputs)
+            assert "secret" not in str(error.value) and "1.9" not in str(error.value)
     assert not accountant.spends()
     assert set(best.sample([0, 1, 1], accountant=accountant, random_state=0)) <= {0, 1}
     assert len(accountant) == 1
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
-@pytest.mark.parametrize("n", [440, 480])
-def test_rounding_is_granted_once_and_costs_no_accuracy(n, rate):
+@pytest.mark.parametrize(("n", "rate"), [(440, "weighted"), (480, "guaranteed")])
+def test_metric_exponential_grants_rounding_of_candidates_once(n, rate):
     # Below and above the number from which parameters are bounded: forty candidates that differ
     # only by rounding.
     rng = np.random.default_rng(0)
@@ -617,8 +611,8 @@ def test_rounding_is_granted_once_and_costs_no_accuracy(n, rate):
     assert (losses <= 2.0 * (distances + promise.resolution) * (1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize("d", [0.0, 1e-9, 1e-11, 1e-12, 1e-13])
-def test_best_mechanisms_with_copies(d):
+@pytest.mark.parametrize("d", [0.0, 1e-9, 1e-12])
+def test_optimal_mechanism_ignores_copies_of_points(d):
     # A copy changes nothing, and neither do two points that almost coincide.
     for places in ([0, 1, 2], [0, 1]):
         x = np.array([0.0, d, *places[1:]])
@@ -629,17 +623,16 @@ def test_best_mechanisms_with_copies(d):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("net", ["auto", "all"])
 @pytest.mark.parametrize(
-    ("metric", "alpha", "centre", "width"),
+    ("metric", "alpha", "centre", "width", "net"),
     [
-        ("haversine", 1e6, [0.3, 0.2], 1e-5),
-        ("haversine", 1e7, [1.57, 0.0], 1e-5),
-        ("canberra", 1e7, [0.5, 0.5], 1e-6),
-        ("canberra", 1e6, [1e3, 1e-3], 1e-9),
+        ("haversine", 1e6, [0.3, 0.2], 1e-5, "auto"),
+        ("haversine", 1e7, [1.57, 0.0], 1e-5, "all"),
+        ("canberra", 1e7, [0.5, 0.5], 1e-6, "auto"),
+        ("canberra", 1e6, [1e3, 1e-3], 1e-9, "all"),
     ],
 )
-def test_inputs_far_from_candidates_that_are_close_together(metric, alpha, centre, width, net):
+def test_metric_exponential_bounds_loss_far_from_candidates(metric, alpha, centre, width, net):
     # Distances are rounded at their own size, not at that of the diameter of the candidates.
     rng = np.random.default_rng(0)
     candidates = np.array(centre) + width * rng.random((20, 2))
@@ -655,7 +648,7 @@ def test_inputs_far_from_candidates_that_are_close_together(metric, alpha, centr
     assert (np.abs(logs - others).max(axis=1) <= alpha * (distances + promise.resolution)).all()
 
 
-def test_caches_replay_no_draw_of_a_finite_mechanism(tmp_path):
+def test_finite_mechanism_draws_are_not_cached(tmp_path):
     mechanism = optimal_mechanism(KNOWN["complete"], alpha=0.5)
     cached = Memory(tmp_path, verbose=0).cache(mechanism.sample)
     with PrivacyAccountant(math.inf) as accountant:
@@ -668,7 +661,7 @@ def test_caches_replay_no_draw_of_a_finite_mechanism(tmp_path):
     }
 
 
-def test_bad_seeds_cost_nothing():
+def test_metric_mechanisms_refuse_bad_seeds_unpaid():
     accountant = PrivacyAccountant(math.inf)
     mechanism = optimal_mechanism(1 - np.eye(2))
     private = MetricExponentialMechanism(

@@ -1,7 +1,6 @@
 """Noise by norms, and private measures: laws, accuracy, audits, invalid input."""
 
 import math
-import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +10,6 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.stats import chi2, kstest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda import DTMFiltration
 from sklearn_dptda.metric_privacy import (
@@ -36,8 +34,10 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._lattice_noise import cube_radii, lattice_noise
 from sklearn_dptda.rows import _intervals
-from sklearn_dptda.utils.estimator_checks import check_privacy
-from tests.metric_privacy._audits import assert_audited
+from sklearn_dptda.utils.estimator_checks import privacy_checks
+
+from ._audits import assert_audited
+from ._spaces import pairwise
 
 ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
 
@@ -55,13 +55,12 @@ def wasserstein(A, B, n=2000, seed=0):
     return costs[linear_sum_assignment(costs)].mean()
 
 
-@pytest.mark.parametrize("norm", ORDERS)
-@pytest.mark.parametrize("d", [1, 2, 5])
-def test_noise_has_the_law_of_its_norm(norm, d):
-    # 20,000 norms, compared with their gamma distribution. A scale that is wrong by a fifth is
+@pytest.mark.parametrize(("norm", "d"), pairwise(ORDERS, [1, 2, 5]))
+def test_k_norm_noise_has_law_of_its_norm(norm, d):
+    # 10,000 norms, compared with their gamma distribution. A scale that is wrong by a fifth is
     # detected. False alarms below 1e-6.
     alpha = 3.0
-    X = np.zeros((20_000, d))
+    X = np.zeros((10_000, d))
     noise = KNormMechanism(alpha, norm, random_state=0).fit_transform(X)
     sizes = np.linalg.norm(noise, ORDERS[norm], axis=1)
     # The mean distance of a release is d / alpha: five standard errors.
@@ -73,12 +72,19 @@ def test_noise_has_the_law_of_its_norm(norm, d):
     assert (np.abs((noise > 0).mean(axis=0) - 0.5) < 5 * 0.5 / math.sqrt(len(X))).all()
 
 
-@pytest.mark.laws
-@pytest.mark.parametrize("seed", [0, None])
-@pytest.mark.parametrize("norm", ["l2", "linf"])
-def test_lattice_law_is_exact(norm, seed):
-    # On a coarse lattice, where every cell can be counted: 30,000 vectors in the plane.
-    rate, n = 0.7, 30_000
+@pytest.mark.parametrize(
+    ("norm", "seed", "n"),
+    [
+        ("l2", 0, 30_000),
+        ("linf", 0, 30_000),
+        # Secure draws, which are made by other code than draws with a seed.
+        pytest.param("l2", None, 5000, marks=pytest.mark.laws),
+    ],
+)
+def test_lattice_noise_law_is_exact(norm, seed, n):
+    # On a coarse lattice in the plane, where every cell can be counted. With a false-alarm rate of
+    # 1e-7, since the tail of the statistic is heavier than that of its limit.
+    rate = 0.7
     z = lattice_noise(NoiseSource(seed), rate, (n, 2), norm)
     grid = np.arange(-40, 41)
     sizes = np.linalg.norm(np.stack(np.meshgrid(grid, grid), axis=-1), ORDERS[norm], axis=-1)
@@ -89,18 +95,18 @@ def test_lattice_law_is_exact(norm, seed):
         near = np.abs(z).max(axis=1) <= 40
         observed = np.zeros_like(expected)
         np.add.at(observed, (z[near, 1] + 40, z[near, 0] + 40), 1)
-        # With rarer cells, the tail of the statistic is heavier than that of its limit.
         kept = expected > 50
         return ((observed - expected) ** 2 / expected)[kept].sum(), kept.sum()
 
     value, cells = statistic(rate)
-    assert value < chi2.isf(1e-6, cells)
+    assert value < chi2.isf(1e-7, cells)
     for factor in (0.8, 1.25):
-        assert statistic(factor * rate)[0] > chi2.isf(1e-6, cells)
+        assert statistic(factor * rate)[0] > chi2.isf(1e-7, cells)
 
 
-def test_radii_of_cubes():
-    # Probabilities proportional to (2 k + 1)**3 exp(-k / 2): chi-squared of 30,000.
+def test_cube_radii_follow_law():
+    # Probabilities proportional to (2 k + 1)**3 exp(-k / 2): chi-squared of 30,000, with a
+    # false-alarm rate of 1e-6.
     k = cube_radii(NoiseSource(0), 0.5, 30_000, 3)
     weights = (2 * np.arange(60) + 1.0) ** 3 * np.exp(-0.5 * np.arange(60))
     expected = 30_000 * weights / weights.sum()
@@ -109,7 +115,7 @@ def test_radii_of_cubes():
     assert ((observed - expected) ** 2 / expected)[kept].sum() < chi2.isf(1e-6, kept.sum())
 
 
-def test_noise_lives_on_the_lattice_and_in_the_box():
+def test_k_norm_releases_lattice_points_in_box():
     X = np.random.default_rng(0).uniform(-1, 2, (300, 2))
     private = KNormMechanism(5.0, bounds=(0, 1)).fit(X)
     released = private.transform(X)
@@ -122,6 +128,9 @@ def test_noise_lives_on_the_lattice_and_in_the_box():
     # The guarantee includes rounding to the lattice, also between neighbouring points.
     assert promise.at_distance(0.0) >= 5.0 * (math.sqrt(2) + 1) * private.resolution_
     assert promise.epsilon == pytest.approx(promise.at_distance(math.inf))
+    # Points are clipped before the noise is added.
+    seeded = clone(private).set_params(random_state=0)
+    assert np.array_equal(seeded.fit_transform(X), seeded.fit_transform(np.clip(X, 0, 1)))
     open_ended = KNormMechanism(5.0).fit(X)
     assert math.isinf(open_ended.privacy_guarantee_.epsilon) and open_ended.privacy_guarantee_.holds
     with pytest.raises(ValueError, match="bounds must be given"):
@@ -131,7 +140,6 @@ def test_noise_lives_on_the_lattice_and_in_the_box():
 @pytest.mark.parametrize(
     ("options", "X", "message"),
     [
-        ({"norm": "l3"}, np.eye(2), "norm"),
         ({"alpha": 0.0}, np.eye(2), "alpha"),
         ({"bounds": (1, 0)}, np.eye(2), "bounds"),
         ({}, np.eye(11), "at most 10 columns"),
@@ -140,7 +148,7 @@ def test_noise_lives_on_the_lattice_and_in_the_box():
         ({"alpha": 1e9, "bounds": (0, 1e15)}, np.eye(2), "too wide"),
     ],
 )
-def test_bad_noise(options, X, message):
+def test_k_norm_refuses_bad_input(options, X, message):
     with pytest.raises(ValueError, match=message):
         KNormMechanism(**options).fit(X).transform(X)
 
@@ -151,7 +159,7 @@ def tree_of(sizes, depth):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_boxes_are_where_their_points_are(d, rng):
+def test_box_measure_boxes_contain_their_points(d, rng):
     X = rng.random((500, d))
     for depth in (1, 2, 5, 9):
         axes, ends = tree_of(np.full(d, np.inf), depth)
@@ -165,7 +173,7 @@ def test_boxes_are_where_their_points_are(d, rng):
     assert _box_measure.leaf_of(np.ones((1, d)), *tree_of(np.full(d, np.inf), 6))[0] == 63
 
 
-def test_consistent_masses(rng):
+def test_box_measure_consistent_masses_add_up(rng):
     all_of_them = [np.ones(2 << j, dtype=bool) for j in range(6)]
     noisy = [rng.normal(5, 4, 2 << j) for j in range(6)]
     masses = _box_measure.consistent(40.0, noisy, all_of_them)
@@ -174,11 +182,11 @@ def test_consistent_masses(rng):
     assert _box_measure.consistent(300, exact, all_of_them) == pytest.approx(exact[-1])
 
 
-@pytest.mark.laws
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("d", "n", "most"), [(1, 10_000, 0.012), (2, 10_000, 0.035), (2, 1000, 0.05), (3, 10_000, 0.05)]
 )
-def test_distance_of_the_hierarchical_measure(d, n, most):
+def test_private_measure_of_counts_is_near_data(d, n, most):
     X = blobs(n, d, 0)
     found = [
         wasserstein(X, PrivateMeasure(1.0, (0, 1), random_state=s).fit(X).sample(4000, 1))
@@ -191,7 +199,7 @@ def test_distance_of_the_hierarchical_measure(d, n, most):
     ("d", "reached"),
     [(1, 0.99), *(pytest.param(*case, marks=pytest.mark.laws) for case in ((2, 0.8), (3, 0.65)))],
 )
-def test_the_metric_measure_loses_what_it_declares_and_no_more(d, reached, rng, monkeypatch):
+def test_smooth_measure_loses_what_it_declares(d, reached, rng, monkeypatch):
     # The loss of Laplace noise is the change of its centre over its scale. Points that move alone
     # or in pairs attack it, and their mean move bounds the distance of the measures.
     scales = []
@@ -205,7 +213,7 @@ def test_the_metric_measure_loses_what_it_declares_and_no_more(d, reached, rng, 
     guarantee = private.fit(rng.uniform(size=(20, d))).privacy_guarantee_
     k, released = resolution_for(50.0, d), integrals if d == 1 else hat_means
     worst = 0.0
-    for reach in rng.choice([0.001, 0.01, 0.3], 2000):
+    for reach in rng.choice([0.001, 0.01, 0.3], 500 if d == 1 else 2000):
         before = rng.uniform(size=(rng.integers(1, 3), d))
         after = np.clip(before + reach * rng.uniform(-1, 1, before.shape), 0, 1)
         loss = np.abs(released(before, k) - released(after, k)).sum() / min(scales)
@@ -214,11 +222,11 @@ def test_the_metric_measure_loses_what_it_declares_and_no_more(d, reached, rng, 
     assert reached < worst <= 1
 
 
-@pytest.mark.laws
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("d", "alpha", "most"), [(1, 50, 0.2), (1, 800, 0.05), (2, 1e4, 0.09), (3, 1e4, 0.14)]
 )
-def test_distance_of_the_metric_measure(d, alpha, most):
+def test_private_measure_of_metric_method_is_near_data(d, alpha, most):
     X = blobs(3000, d, 0)
     found = []
     for seed in range(3):
@@ -230,7 +238,7 @@ def test_distance_of_the_metric_measure(d, alpha, most):
 
 
 @pytest.mark.nightly
-def test_a_million_points():
+def test_private_measure_takes_million_points():
     X = np.random.default_rng(0).random((10**6, 2))
     private = PrivateMeasure(1.0, (0, 1), random_state=0).fit(X)
     assert 2**16 <= len(private.weights_) <= 2**18
@@ -240,7 +248,7 @@ def test_a_million_points():
     assert np.bincount(corners, weights=private.weights_) == pytest.approx([0.25] * 4, abs=0.003)
 
 
-def test_without_noise_measures_are_those_of_the_data():
+def test_private_measure_without_noise_is_measure_of_data():
     X = blobs(500, 2, 0)
     exact = PrivateMeasure(np.inf, (0, 1), adjacency="replace-one", depth=12).fit(X)
     assert (
@@ -254,9 +262,12 @@ def test_without_noise_measures_are_those_of_the_data():
     assert abs(support[:, 0] @ weights - line.mean()) < 1e-12
     support, weights = nearest_measure(hat_means(X, 5), 5, 2)
     assert support.T @ weights == pytest.approx(X.mean(axis=0))
+    few = X[:20]
+    smooth = PrivateMeasure(np.inf, (0, 1), method="metric", adjacency="replace-one").fit(few)
+    assert smooth.support_.T @ smooth.weights_ == pytest.approx(few.mean(axis=0))
 
 
-def test_projection_moves_least():
+def test_nearest_measure_moves_least():
     # Noise that already is a transport costs nothing in addition.
     k, d = 3, 2
     weights = np.zeros(16)
@@ -270,7 +281,7 @@ def test_projection_moves_least():
 
 
 @pytest.mark.nightly
-def test_audit_and_its_broken_twin():
+def test_private_measure_audit_catches_broken_twin():
     # 4,000 runs per side of a measure of two halves, and 2,000 of a twin with an eighth of the
     # noise; false alarms below 1e-6.
     inside, outside = np.array([[0.1], [0.1]]), np.array([[0.1]])
@@ -282,41 +293,57 @@ def test_audit_and_its_broken_twin():
     assert_audited(release, inside, outside)
 
 
+# Checks that draw many releases. Exact losses are in tests/test_border.py for all options, so these
+# two are left to the nightly runs.
+SAMPLED = {"check_noise_falls_with_epsilon", "check_noise_has_the_same_spread_without_a_seed"}
+# Options that tests/test_privacy_checks.py does not try.
+OPTIONS = [{}, {"depth": 3, "marginal_share": 0.5}]
+
+
+def check_each(options, sampled):
+    checks = dict(privacy_checks(PrivateMeasure(bounds=(0, 1), **options)))
+    for name, check in checks.items():
+        if (name in SAMPLED) == sampled:
+            check()
+
+
 @pytest.mark.conformance
-def test_every_privacy_check_passes_at_the_default_depth():
-    check_privacy(PrivateMeasure(bounds=(0, 1)))
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_private_measure_passes_privacy_checks(options):
+    check_each(options, sampled=False)
 
 
-@pytest.mark.laws
-def test_payment_guarantee_and_state():
+@pytest.mark.nightly
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_private_measure_passes_sampled_privacy_checks(options):
+    check_each(options, sampled=True)
+
+
+def test_private_measure_metric_guarantee_counts_distance():
     X = blobs(200, 2, 0)
-    accountant = PrivacyAccountant(2.5)
-    private = PrivateMeasure(1.0, (0, 1), accountant=accountant).fit(X)
-    assert accountant.total().epsilon == 1.0 and private.privacy_guarantee_.holds
-    # Neither the rows nor their number are kept.
-    copy = pickle.loads(pickle.dumps(private))
-    assert np.array_equal(copy.weights_, private.weights_)
-    assert copy.sample(7).shape == (7, 2)
+    accountant = PrivacyAccountant(2.0)
     metric = PrivateMeasure(
-        1.0, (0, 1), method="metric", adjacency="replace-one", accountant=PrivacyAccountant(2.0)
+        1.0, (0, 1), method="metric", adjacency="replace-one", accountant=accountant
     ).fit(X)
     assert isinstance(metric.privacy_guarantee_, MetricPrivacyGuarantee)
     assert (metric.privacy_guarantee_.epsilon, metric.privacy_guarantee_.alpha) == (1.0, 200.0)
-    assert metric.accountant.total().epsilon == 1.0
+    assert accountant.total().epsilon == 1.0
     # A row costs epsilon, and all of them together cost the change of their measure.
     assert metric.privacy_guarantee_.at_distance(0.5) == pytest.approx(100.0)
     assert metric.privacy_guarantee_.at_distance(0.0) > 0
-    exact = PrivateMeasure(np.inf, (0, 1), method="metric", adjacency="replace-one").fit(X)
-    assert exact.support_.T @ exact.weights_ == pytest.approx(X.mean(axis=0))
+
+
+def test_private_measure_sample_is_cloud():
+    X = blobs(200, 2, 0)
     unknown = PrivateMeasure(bounds=(0, 1), method="metric", alpha=50.0).fit(X)
     with pytest.raises(ValueError, match="n_samples"):
         unknown.sample()
     # A synthetic cloud can be used in place of a cloud.
-    cloud = private.sample(300, random_state=0)
+    cloud = PrivateMeasure(1.0, (0, 1), random_state=0).fit(X).sample(300, random_state=0)
     assert DTMFiltration(0.1, bounds=(0, 1), resolution=9).fit_transform([cloud])[0].shape == (9, 9)
 
 
-def test_noise_of_a_row_pays_for_rounding(monkeypatch):
+def test_smooth_measure_pays_for_rounding(monkeypatch):
     # Few records and a small epsilon, where a step of the lattice is not negligible against the
     # change by a row. The loss of a row, with a step for each number, stays within epsilon.
     drawn = []
@@ -346,8 +373,8 @@ def test_noise_of_a_row_pays_for_rounding(monkeypatch):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize(("d", "n"), [(1, 10**6), (2, 10**6), (3, 10**5)])
-def test_order_and_number_of_rows_cost_nothing_beyond_the_promise(d, n, monkeypatch):
+@pytest.mark.parametrize(("d", "n"), [(1, 10**6), (3, 10**5)])
+def test_smooth_measure_order_and_number_of_rows_cost_nothing(d, n, monkeypatch):
     # Rows that are moved by less than floats of their sum can resolve, at the largest rate:
     # releases differ by no more than alpha times the distance and the resolution.
     drawn = []
@@ -385,7 +412,7 @@ def test_order_and_number_of_rows_cost_nothing_beyond_the_promise(d, n, monkeypa
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_missing_bounds_are_paid_for(adjacency, monkeypatch):
+def test_private_measure_pays_for_missing_bounds(adjacency, monkeypatch):
     spent = []
 
     def choice(costs, sizes, rate, noise):
@@ -401,8 +428,8 @@ def test_missing_bounds_are_paid_for(adjacency, monkeypatch):
     honest_choice, honest_laplace = _intervals.choose_member, NoiseSource.discrete_laplace
     monkeypatch.setattr(_intervals, "choose_member", choice)
     monkeypatch.setattr(NoiseSource, "discrete_laplace", laplace)
-    X = 100 + blobs(20_000, 2, 0)
-    frame = pd.DataFrame({"a": X[:, 0], "n": np.arange(20_000) % 50})
+    X = 100 + blobs(5000, 2, 0)
+    frame = pd.DataFrame({"a": X[:, 0], "n": np.arange(5000) % 50})
     private = PrivateMeasure(
         2.0, {"a": (50, 150)}, depth=4, adjacency=adjacency, random_state=0
     ).fit(frame)
@@ -420,7 +447,7 @@ def test_missing_bounds_are_paid_for(adjacency, monkeypatch):
     assert private.sample(100, random_state=0)["n"].between(low[1], high[1]).all()
 
 
-def test_bounds_of_all_columns_where_they_must_be_known():
+def test_private_measure_refuses_missing_bounds_it_needs():
     X = blobs(50, 2, 0)
     for options in ({"method": "metric", "alpha": 1.0}, {"method": "metric"}):
         with pytest.raises(ValueError, match="needs bounds"):
@@ -434,9 +461,7 @@ def test_bounds_of_all_columns_where_they_must_be_known():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": 1e-9}, "epsilon"),
-        ({"method": "tree"}, "method"),
         ({"depth": 0}, "depth"),
         ({"depth": 40}, "depth"),
         ({"alpha": 5.0}, "alpha requires"),
@@ -447,18 +472,11 @@ def test_bounds_of_all_columns_where_they_must_be_known():
         ({"method": "metric", "alpha": 0.0}, "alpha"),
         ({"method": "metric", "alpha": 1e12}, "alpha"),
         ({"bounds": (0, 0)}, "bounds"),
-        ({"adjacency": "edge"}, "adjacency"),
     ],
 )
-def test_bad_measures_cost_nothing(options, message):
+def test_private_measure_refuses_bad_options_unpaid(options, message):
     accountant = PrivacyAccountant(math.inf)
     private = PrivateMeasure(bounds=(0, 1), accountant=accountant).set_params(**options)
     with pytest.raises(ValueError, match=message):
         private.fit(blobs(50, 2, 0))
     assert not accountant.spends()
-
-
-@pytest.mark.conformance
-@parametrize_with_checks([PrivateMeasure(bounds=(-10, 10), random_state=0)])
-def test_scikit_learn(estimator, check):
-    check(estimator)

@@ -47,9 +47,9 @@ def law_of(D1, D2, alpha, **options):
 
 @pytest.mark.parametrize(
     ("m", "expected", "plain"),
-    [(10, 0.018580, 0.1424), (30, 0.018847, 0.3325), (100, 0.018933, 0.6241)],
+    [(10, 0.018580, 0.1424), (100, 0.018933, 0.6241)],
 )
-def test_what_crowds_at_a_distance_costs_nothing(m, expected, plain):
+def test_ultrametric_mechanism_ignores_crowds_at_distance(m, expected, plain):
     D1, D2 = crowd(m)
     private, _ = law_of(D1, D2, 8.0, law="relaxed", radius="entropic")
     assert private.accuracy_ == pytest.approx(expected, abs=1e-6)
@@ -64,8 +64,8 @@ def test_what_crowds_at_a_distance_costs_nothing(m, expected, plain):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_theorem(alpha):
+@pytest.mark.parametrize("alpha", [1.0, 30.0])
+def test_ultrametric_mechanism_fulfils_theorem_and_lemmas(alpha):
     # A <= s + 46.5 s_o, with all lemmas of the proof, exactly.
     for D1, D2 in bimetric_spaces():
         s = float(entropic_scale(D1, D2, alpha=alpha / 3))
@@ -104,10 +104,15 @@ def test_theorem(alpha):
             assert better.law_ != "relaxed" or better.accuracy_ <= private.accuracy_ + 1e-12
 
 
-@pytest.mark.laws
-@pytest.mark.parametrize("law", ["relaxed", "raised"])
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_exact_losses(alpha, law):
+@pytest.mark.parametrize(
+    ("law", "alpha"),
+    [
+        ("relaxed", 8.0),
+        *(pytest.param("relaxed", alpha, marks=pytest.mark.laws) for alpha in (0.5, 30.0)),
+        *(pytest.param("raised", alpha, marks=pytest.mark.laws) for alpha in ALPHAS),
+    ],
+)
+def test_ultrametric_mechanism_exact_loss_is_at_most_alpha(law, alpha):
     # The integers that are drawn from, for every pair of inputs and every radius.
     for D1, D2 in bimetric_spaces()[::2]:
         for radius in np.unique(D2)[::3]:
@@ -118,7 +123,7 @@ def test_exact_losses(alpha, law):
 
 
 @pytest.mark.laws
-def test_losses_are_reached():
+def test_ultrametric_mechanism_reaches_declared_loss():
     # One class, and far from it so many that they outweigh it: weights and sums each differ by half
     # of the loss.
     places = np.r_[0.0, 1 + 1e-6 * np.arange(400)]
@@ -130,7 +135,7 @@ def test_losses_are_reached():
 
 @pytest.mark.laws
 @pytest.mark.parametrize("alpha", [1.0, 8.0])
-def test_broken_twins_are_caught(alpha):
+def test_exact_parameter_catches_broken_relaxed_laws(alpha):
     caught = {"full rate": 0, "squares": 0, "own class": 0}
     for D1, D2 in bimetric_spaces():
         # Classes of radius zero are the points themselves.
@@ -153,7 +158,7 @@ def test_broken_twins_are_caught(alpha):
     assert min(caught.values()) >= 3, caught
 
 
-def test_draws_follow_the_law():
+def test_ultrametric_mechanism_draws_follow_law():
     # 40,000 draws, chi-squared, with a false-alarm rate of 1e-6. At another rate, the test fails.
     D1, D2 = bimetric_spaces()[2]
     private, logs = law_of(D1, D2, 3.0, law="relaxed", random_state=0)
@@ -167,7 +172,7 @@ def test_draws_follow_the_law():
 
 
 @pytest.mark.laws
-def test_best_of_what_the_distances_allow():
+def test_ultrametric_mechanism_auto_law_is_best():
     # Equal distances: never worse than the weighted law, nor than the relaxed law.
     for D in (KNOWN["baire"], KNOWN["complete"], words([1.0, 0.7, 0.1])):
         for alpha in ALPHAS:
@@ -190,7 +195,7 @@ def test_best_of_what_the_distances_allow():
         (1 - np.eye(5), line(5), {"radius": "entropic"}),
     ],
 )
-def test_laws_need_their_distances(candidates, accuracy, options):
+def test_ultrametric_mechanism_refuses_laws_without_their_distances(candidates, accuracy, options):
     accountant = PrivacyAccountant(1.0)
     with pytest.raises(ValueError, match="not an ultrametric"):
         UltrametricMechanism(candidates, accuracy=accuracy, accountant=accountant, **options).fit()
@@ -200,7 +205,7 @@ def test_laws_need_their_distances(candidates, accuracy, options):
             UltrametricMechanism(1 - np.eye(5), **{**options, **bad}).fit()
 
 
-def test_budget_is_spent_before_the_release():
+def test_ultrametric_mechanism_pays_before_release():
     D1, D2 = crowd(5)
     accountant = PrivacyAccountant(2 * 1.05)
     private = UltrametricMechanism(D1, 2.0, accuracy=D2, accountant=accountant).fit()
@@ -210,7 +215,7 @@ def test_budget_is_spent_before_the_release():
         private.release([0])
 
 
-def test_copies_of_points_are_one():
+def test_ultrametric_mechanism_gives_copies_one_law():
     # Two points with distance zero for privacy, far apart in accuracy, have one law.
     D1 = np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0]], dtype=float)
     for law in ("relaxed", "raised"):
@@ -219,7 +224,7 @@ def test_copies_of_points_are_one():
 
 
 @pytest.mark.laws
-def test_every_triangle_of_privacy_is_checked():
+def test_ultrametric_mechanism_checks_every_triangle():
     # One bad triangle among 650 points, where the law depends on all of them.
     D = 1 - np.eye(650)
     D[17, 18] = D[18, 17] = 0.05
@@ -243,9 +248,9 @@ def tree(seed):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("law", ["relaxed", "raised", "weighted", "full rate"])
-def test_near_points_lose_no_more_than_is_promised(law):
+def test_ultrametric_mechanism_near_points_lose_at_most_promise(law):
     # For points at a distance of 1e-8, the rounding of logarithms is not negligible.
-    for seed in range(25):
+    for seed in range(12):
         D, alpha = tree(seed), 10 ** np.random.default_rng(seed).uniform(-2, 3)
         if law == "full rate":
             private = MetricExponentialMechanism(alpha, "precomputed", D, rate="weighted").fit()
@@ -261,7 +266,7 @@ def test_near_points_lose_no_more_than_is_promised(law):
 
 
 @pytest.mark.laws
-def test_equal_distances_of_accuracy_are_the_same_ones():
+def test_ultrametric_mechanism_takes_copy_of_distances_as_same():
     D = tree(0) * (1 + 1e-12)
     for law in ("relaxed", "raised", "weighted"):
         one, other = (

@@ -157,7 +157,7 @@ def check_paid_as_planned(plan, run):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("name", CALLS)
-def test_a_plan_is_what_is_paid(name):
+def test_planned_loss_equals_what_is_paid(name):
     estimator, method = CALLS[name]
     X, y = data_for(estimator)
     plan = planned_loss(estimator, X, y, method=method)
@@ -189,7 +189,7 @@ FOLDS = {
 
 @pytest.mark.laws
 @pytest.mark.parametrize("name", FOLDS)
-def test_cross_validation_pays_as_planned(name):
+def test_planned_loss_equals_what_cross_validate_pays(name):
     estimator, options = FOLDS[name]
     X, y = data_for(estimator)
     plan = planned_loss(estimator, X, y, cv=3, **options)
@@ -207,7 +207,7 @@ def test_cross_validation_pays_as_planned(name):
         {"cv": 2},
     ],
 )
-def test_a_plan_that_forgets_something_is_caught(forgotten):
+def test_planned_loss_that_forgets_an_option_is_caught(forgotten):
     options = {"cv": 3, "scoring": ["accuracy", "roc_auc"], "return_train_score": True}
     plan = planned_loss(classifier(), CLOUDS, **{**options, **forgotten})
     with pytest.raises(AssertionError):
@@ -219,7 +219,7 @@ def test_a_plan_that_forgets_something_is_caught(forgotten):
 @pytest.mark.parametrize(
     "estimator", [classifier(), search(classifier(), M), SMALL], ids=["pipeline", "search", "fit"]
 )
-def test_what_is_called_after_a_fit(estimator, method):
+def test_planned_loss_of_predict_and_score_equals_what_is_paid(estimator, method):
     X, y = data_for(estimator)
     with warnings.catch_warnings(action="ignore"):
         fitted = clone(estimator).fit(X, y)
@@ -230,7 +230,7 @@ def test_what_is_called_after_a_fit(estimator, method):
 
 @pytest.mark.laws
 @pytest.mark.parametrize(("name", "kind"), all_estimators(private=True))
-def test_every_private_estimator_says_what_it_will_cost(name, kind):
+def test_planned_loss_of_every_private_estimator_is_paid(name, kind):
     estimator = make_instance(kind)
     parameters = estimator.get_params(deep=False)
     data = make_check_data(
@@ -264,28 +264,23 @@ def test_every_private_estimator_says_what_it_will_cost(name, kind):
     ],
     ids=repr,
 )
-def test_parameters_that_change_the_cost(estimator, X):
+def test_planned_loss_follows_parameters_that_change_the_cost(estimator, X):
     call = "fit_transform" if hasattr(estimator, "transform") else "fit"
     check_paid_as_planned(planned_loss(estimator, X), lambda: getattr(clone(estimator), call)(X))
 
 
-def test_the_column_of_people_is_no_column():
+def test_planned_loss_does_not_count_the_column_of_people():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(ROWS, columns=["x", "y"]).assign(who=np.arange(240) // 2)
     private = PrivateBounds(0.5, shape="box", adjacency="add-remove", groups="who")
     check_paid_as_planned(planned_loss(private, frame), lambda: clone(private).fit(frame))
 
 
-def test_graphs_of_networkx():
+def test_planned_loss_takes_graphs():
     networkx = pytest.importorskip("networkx")
     graph = networkx.relabel_nodes(networkx.path_graph(5), str)
-    check_paid_as_planned(planned_loss(EdgeFlip(), graph), lambda: EdgeFlip().fit_transform(graph))
-
-
-def test_graphs():
-    A = np.triu(RNG.random((20, 20)) < 0.3, 1).astype(float)
-    A = A + A.T
-    check_paid_as_planned(planned_loss(EdgeFlip(), A), lambda: EdgeFlip().fit_transform(A))
+    for A in (graph, networkx.to_numpy_array(graph)):
+        check_paid_as_planned(planned_loss(EdgeFlip(), A), lambda A=A: EdgeFlip().fit_transform(A))
 
 
 @pytest.mark.laws
@@ -298,7 +293,7 @@ def test_graphs():
         (SMALL, [{"epsilon": [3.0]}, {"delta": [1e-3]}], 5),
     ],
 )
-def test_the_last_fit_of_a_search_is_bounded(estimator, grid, n_paid):
+def test_planned_loss_bounds_the_last_fit_of_a_search(estimator, grid, n_paid):
     X, y = data_for(estimator)
     one = search(estimator, grid)
     plan = planned_loss(one, X)
@@ -313,16 +308,24 @@ def test_the_last_fit_of_a_search_is_bounded(estimator, grid, n_paid):
     assert total.epsilon == pytest.approx(sum(epsilons[:-1]) + max(epsilons))
 
 
-def test_some_of_a_grid_are_counted_as_the_dearest():
+def test_planned_loss_counts_drawn_candidates_as_the_dearest():
     one = RandomizedSearchCV(SMALL, {"epsilon": [0.5, 1.0, 2.0]}, n_iter=2, cv=2)
     plan = planned_loss(one)
     assert plan.at_most and plan.n_releases == 5 and plan.total().epsilon == 10.0
 
 
-@pytest.mark.laws
-@pytest.mark.parametrize("number", [1, 2, 3, 5, 10])
-@pytest.mark.parametrize("factor", [2, 3])
-def test_halving(number, factor):
+@pytest.mark.parametrize(
+    ("number", "factor"),
+    [
+        (1, 2),
+        (2, 3),
+        pytest.param(2, 2, marks=pytest.mark.laws),
+        pytest.param(3, 3, marks=pytest.mark.laws),
+        pytest.param(5, 3, marks=pytest.mark.laws),
+        pytest.param(10, 2, marks=pytest.mark.laws),
+    ],
+)
+def test_planned_loss_bounds_halving_searches(number, factor):
     grid = {"n_components": list(range(1, number + 1))}
     one = HalvingGridSearchCV(SMALL, grid, factor=factor, cv=2, error_score="raise", random_state=0)
     plan = planned_loss(one, ROWS)
@@ -335,7 +338,7 @@ def test_halving(number, factor):
     assert len(few) <= plan.n_releases
 
 
-def test_a_budget_that_will_not_do_is_refused_before_anything_is_spent():
+def test_check_budget_refuses_a_small_budget_unpaid():
     one = search(classifier(epsilon=2.0), M, cv=5)
     accountant = PrivacyAccountant(30.0)
     with pytest.raises(PrivacyBudgetExceeded, match="asked for epsilon=42"):
@@ -347,14 +350,14 @@ def test_a_budget_that_will_not_do_is_refused_before_anything_is_spent():
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("epsilon", [20.9, 21.0, 42.0])
+@pytest.mark.parametrize("epsilon", [10.9, 11.0, 22.0])
 @pytest.mark.parametrize("composition", ["basic", "zcdp"])
-def test_what_is_accepted_is_paid_in_full(epsilon, composition):
+def test_check_budget_accepts_exactly_what_the_accountant_does(epsilon, composition):
     """The answer of the check is that of the accountant, on both sides of the edge."""
-    one = search(SMALL, {"n_components": [1, 2]}, cv=10)
+    one = search(SMALL, {"n_components": [1, 2]}, cv=5)
 
     def outcome(action):
-        accountant = PrivacyAccountant(epsilon, 2.1e-5, composition=composition)
+        accountant = PrivacyAccountant(epsilon, 1.1e-5, composition=composition)
         with accountant, warnings.catch_warnings(action="ignore"):
             try:
                 action()
@@ -369,7 +372,7 @@ def test_what_is_accepted_is_paid_in_full(epsilon, composition):
     assert fits or composition == "basic"
 
 
-def test_each_accountant_is_asked_for_its_own():
+def test_check_budget_asks_each_accountant_for_its_own():
     rich, poor = PrivacyAccountant(10.0, 0.1), PrivacyAccountant(0.1, 0.1)
     pipeline = make_pipeline(PrivatePCA(2, accountant=rich), DPMoG(2, accountant=poor))
     with pytest.raises(PrivacyBudgetExceeded, match=r"left: epsilon=0\.1"):
@@ -381,7 +384,7 @@ def test_each_accountant_is_asked_for_its_own():
     assert len(rich) == len(poor) == 0
 
 
-def test_losses_of_different_neighbours_do_not_meet():
+def test_check_budget_refuses_losses_of_different_neighbours():
     pipeline = make_pipeline(PrivatePCA(2), DPMoG(2, adjacency="replace-one"))
     accountant = PrivacyAccountant(10.0, 0.1)
     with pytest.raises(ValueError, match="adjacency"):
@@ -410,7 +413,7 @@ class Hidden:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLeakWarning")
-def test_nothing_is_fitted_and_no_value_looked_at():
+def test_planned_loss_fits_nothing_and_looks_at_no_value():
     pipeline = make_pipeline(Watched(), PrivateBounds(shape="box"), memory=None)
     one = search(pipeline, {"privatebounds__epsilon": [1.0]}, cv=LeaveOneOut())
     plan = planned_loss(one, Hidden())
@@ -419,7 +422,7 @@ def test_nothing_is_fitted_and_no_value_looked_at():
     assert plan.releases[0].guarantee.rho is None
 
 
-def test_plans_print_as_one_sentence():
+def test_planned_loss_prints_one_sentence():
     one = search(classifier(epsilon=2.0), M, cv=5)
     assert str(planned_loss(one, CLOUDS)) == (
         "21 releases: 21 of PrivatePersistence (epsilon=2 each); together epsilon=42, delta=0 by "
@@ -463,7 +466,7 @@ def own_score(estimator, X, y=None):
         ),
     ],
 )
-def test_what_is_not_known_is_refused(plan, message):
+def test_planned_loss_refuses_what_it_cannot_know(plan, message):
     with pytest.raises(ValueError, match=message):
         plan()
 
@@ -481,16 +484,14 @@ class Uniform:
         return 1.0
 
 
-def test_composites_of_public_estimators_are_free():
+def test_planned_loss_of_public_composites_and_scores_is_free():
     public = make_pipeline(DTMFiltration(0.3, bounds=(-1, 1)), CubicalPersistence())
     assert planned_loss(BaggingClassifier(public)).n_releases == 0
-
-
-def test_a_score_of_ones_own_is_welcome_where_scoring_is_free():
+    # Scoring reads no records of a model that pays in fit.
     assert planned_loss(SMALL, cv=4, scoring=own_score).n_releases == 4
 
 
-def test_halving_over_what_it_costs_is_refused():
+def test_planned_loss_refuses_halving_over_the_cost():
     search = HalvingGridSearchCV(
         DPLloyd(2, bounds=(0, 1)),
         {"n_clusters": [2, 3, 4, 5]},

@@ -21,7 +21,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLe
 
 ROWS = np.random.default_rng(0).normal(size=(24, 2))
 LABELS = np.arange(24) % 2
-N_PLANS = 150
+N_PLANS = 80
+# Small nests of all kinds, each of which catches a plan that forgets a kind of call.
+FEW = (5, 7, 9, 17, 21, 27, 39, 47, 68)
 
 
 class Payer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator):
@@ -131,18 +133,18 @@ def planned_and_paid(seed):
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(40), *(pytest.param(s, marks=pytest.mark.laws) for s in range(40, N_PLANS))]
+    "seed", [s if s in FEW else pytest.param(s, marks=pytest.mark.laws) for s in range(N_PLANS)]
 )
-def test_random_nests_pay_as_planned(seed):
+def test_planned_loss_of_random_nests_equals_what_is_paid(seed):
     planned, paid = planned_and_paid(seed)
     assert planned == paid
 
 
 @pytest.mark.laws
-def test_random_nests_cover_what_can_be_forgotten(monkeypatch):
-    """A plan that forgets one kind of call is caught by many of the nests."""
+def test_planned_loss_that_forgets_a_call_is_caught_by_nests(monkeypatch):
+    """A plan that forgets one kind of call is caught by a third of the nests."""
     methods = dict(_dry_run._METHODS)
     for forgotten in ({"transform": ()}, {"fit_transform": ("fit",)}):
         monkeypatch.setattr(_dry_run, "_METHODS", {**methods, **forgotten})
-        caught = sum(a != b for a, b in map(planned_and_paid, range(30)))
-        assert caught > 5
+        caught = sum(a != b for a, b in map(planned_and_paid, range(16)))
+        assert caught >= 5

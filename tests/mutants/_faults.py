@@ -708,8 +708,8 @@ _FAULTS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, str]]]] = {
                 "mantissas.append(product >> shift)",
             ),
             "factor rounded down": (
-                "factor = up.next_plus(up.exp(-rate))",
-                "factor = up.exp(-rate).next_minus()",
+                "factor = up.next_plus(up.exp(rate.copy_negate()))",
+                "factor = up.exp(rate.copy_negate()).next_minus()",
             ),
             "levels at twice the rate": (
                 "rate = down.divide(Decimal(numerator), Decimal(denominator))",
@@ -719,9 +719,9 @@ _FAULTS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, str]]]] = {
                 "if source.below(block.volume(block.high)) >= block.volume(r):",
                 "if False:",
             ),
-            "level of a block one too high": (
-                "height = floor + 1 + source.below(weight(block.low) - floor)",
-                "height = floor + source.below(weight(block.low) - floor)",
+            "rate rounded to the digits of the caller": (
+                "up.exp(rate.copy_negate())",
+                "up.exp(-rate)",
             ),
             "radius one too large": (
                 "if abs(b - zb) <= r and abs(d - zd) <= r]",

@@ -52,10 +52,10 @@ def best_chance_to_miss(epsilon, w, n_clouds):
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0])
-def test_no_mechanism_of_all_is_better_than_the_floor(epsilon):
+def test_error_floor_is_below_the_best_mechanism_of_a_linear_program(epsilon):
     tight = []
     for w in (1, 2, 3):
-        for n_clouds in (2, 5, 12):
+        for n_clouds in (2, 12):
             best = best_chance_to_miss(epsilon, w, n_clouds)
             assert _missed(epsilon, w, n_clouds) <= best + 1e-7
         tight.append(_missed(epsilon, w, ENDLESS) - best)
@@ -67,7 +67,7 @@ def test_no_mechanism_of_all_is_better_than_the_floor(epsilon):
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_geometric_noise_attains_the_floor_of_an_endless_chain(epsilon):
+def test_error_floor_of_an_endless_chain_is_attained_by_geometric_noise(epsilon):
     alpha = math.exp(-epsilon)
     for w in range(1, 9):
         # Noise about one cloud, or about the middle of two clouds: both are epsilon-private.
@@ -81,9 +81,11 @@ def geometric_chance(epsilon, w):
     return 2 * math.exp(-epsilon * ((w + 1) // 2)) / (1 + math.exp(-epsilon))
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("confidence", [0.3, 0.7, 0.9, 0.99])
-def test_geometric_noise_is_a_step_from_the_floor_and_a_twin_is_below(epsilon, confidence):
+@pytest.mark.parametrize(
+    ("epsilon", "confidence"),
+    [(0.1, 0.9), (0.5, 0.3), (0.5, 0.99), (1.0, 0.7), (2.0, 0.9), (2.0, 0.3)],
+)
+def test_bottleneck_error_floor_is_a_step_from_geometric_noise(epsilon, confidence):
     floor = bottleneck_error_floor(epsilon, 1.0, 800.0, confidence=confidence)
 
     def largest(epsilon):
@@ -96,7 +98,7 @@ def test_geometric_noise_is_a_step_from_the_floor_and_a_twin_is_below(epsilon, c
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_mean_floor_is_nearly_met_by_geometric_noise(epsilon):
+def test_mean_error_floor_is_nearly_met_by_geometric_noise(epsilon):
     def mean(epsilon):
         return 2 * math.exp(-epsilon) / -math.expm1(-2 * epsilon)
 
@@ -136,9 +138,11 @@ def law(epsilon, measure):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
-@pytest.mark.parametrize("name", ["uniform", "spike-slab"])
-def test_enumerated_mechanisms_are_not_below_the_floor(epsilon, name):
+@pytest.mark.parametrize(
+    ("name", "epsilon"),
+    [("uniform", 0.5), ("uniform", 2.0), ("spike-slab", 1.0), ("spike-slab", 4.0)],
+)
+def test_error_floor_is_below_enumerated_mechanisms(name, epsilon):
     laws = law(epsilon, make_base_measure(name, SIZE, 2, spike=0.9))
     # The law is private, by its log-ratios between neighbours.
     inside = laws.max(axis=0) > 0
@@ -151,10 +155,11 @@ def test_enumerated_mechanisms_are_not_below_the_floor(epsilon, name):
 
 
 @pytest.mark.parametrize("K", [1, 2, 3, 4])
-def test_randomised_response_attains_the_floor_of_a_pair(K):
+def test_error_floor_of_a_pair_is_attained_by_randomised_response(K):
     epsilon, lie = 0.5, 1 / (1 + math.exp(0.5 * K))
-    ends = [DIAGRAMS.index(((0, SIZE),)), DIAGRAMS.index(((K, SIZE),))]
-    laws, errors = np.array([[1 - lie, lie], [lie, 1 - lie]]), all_errors()[np.ix_([0, K], ends)]
+    ends = [np.array([[birth, SIZE]], float) for birth in (0, K)]
+    errors = np.array([[bottleneck_distance(P, cloud) for P in ends] for cloud in ends])
+    laws = np.array([[1 - lie, lie], [lie, 1 - lie]])
     assert (laws * (errors >= K / 2)).sum(axis=1) == pytest.approx(lie)
     assert (laws * errors).sum(axis=1) == pytest.approx(K * lie)
     # The floor is that of a pair if the range contains few sensitivities.
@@ -164,7 +169,7 @@ def test_randomised_response_attains_the_floor_of_a_pair(K):
 
 
 @pytest.mark.laws
-def test_an_enumerated_twin_that_spends_more_is_below():
+def test_error_floor_is_above_an_enumerated_twin_that_spends_more():
     # Our law, compared with the floor of a smaller epsilon than that of its draws.
     laws = law(10.0, make_base_measure("spike-slab", SIZE, 2, spike=0.9))
     floor = bottleneck_error_floor(0.3, 1.0, float(SIZE), confidence=0.7)
@@ -174,8 +179,10 @@ def test_an_enumerated_twin_that_spends_more_is_below():
     assert (laws * all_errors()).sum(axis=1).max() < mean_error_floor(0.3, 1.0, float(SIZE))
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-def test_floors_are_below_bounds_and_above_the_published_floor(epsilon):
+@pytest.mark.parametrize(
+    "epsilon", [1.0, *(pytest.param(e, marks=pytest.mark.laws) for e in (0.3, 3.0))]
+)
+def test_error_floor_is_between_the_published_floor_and_the_bound(epsilon):
     n, m, diameter = 4000, 0.2, 5.5
     sensitivity, upper = diameter / 800, diameter / 2
     for confidence in (0.5, 0.8, 0.95, 0.999):
@@ -190,7 +197,7 @@ def test_floors_are_below_bounds_and_above_the_published_floor(epsilon):
     )
 
 
-def test_extreme_numbers():
+def test_error_floor_of_extreme_numbers():
     assert bottleneck_error_floor(math.inf, 0.1, 1.0) == mean_error_floor(math.inf, 0.1, 1.0) == 0
     assert bottleneck_error_floor(800.0, 0.1, 1.0) == 0
     assert mean_error_floor(800.0, 0.1, 1.0) < 1e-300
@@ -205,7 +212,7 @@ def test_extreme_numbers():
 @pytest.mark.parametrize(
     "options", [{"epsilon": 0.0}, {"epsilon": math.nan}, {"sensitivity": 0.0}, {"upper": math.inf}]
 )
-def test_bad_numbers_are_named(options):
+def test_error_floor_refuses_bad_numbers(options):
     numbers = {"epsilon": 1.0, "sensitivity": 0.1, "upper": 1.0, **options}
     for function in (bottleneck_error_floor, mean_error_floor):
         with pytest.raises(ValueError, match=next(iter(options))):

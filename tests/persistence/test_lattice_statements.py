@@ -20,7 +20,7 @@ def two_groups():
     return coarse, lives[-2], coarse[0].approximation_error
 
 
-def test_intervals_hold_for_the_cloud(two_groups):
+def test_confidence_intervals_on_a_lattice_hold_for_the_cloud(two_groups):
     coarse, exact, off = two_groups
     profile = PersistenceProfile(20.0, n_longest=1, homology_dimensions=0, random_state=0)
     with pytest.warns(UserWarning, match="moved to a lattice"):
@@ -32,7 +32,7 @@ def test_intervals_hold_for_the_cloud(two_groups):
 
 
 @pytest.mark.parametrize("threshold", [0.15, None])
-def test_margins_hold_for_the_cloud(two_groups, threshold):
+def test_margins_of_counts_on_a_lattice_hold_for_the_cloud(two_groups, threshold):
     coarse, exact, off = two_groups
     counts = PrivateBettiNumbers(20.0, threshold, homology_dimensions=0, random_state=0)
     with pytest.warns(UserWarning, match="moved to a lattice"):

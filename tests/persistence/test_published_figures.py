@@ -7,7 +7,6 @@ from gudhi import RipsComplex
 from sklearn_dptda import (
     CubicalPersistence,
     DTMFiltration,
-    PrivatePersistence,
     bottleneck_distance,
 )
 from sklearn_dptda.datasets import make_two_circles
@@ -32,7 +31,7 @@ def moved_by_the_point(D, diagram):
     return bottleneck_distance(diagram(D), diagram(np.vstack([D, [POINT]])))
 
 
-def test_rips_distance_of_figure_3_in_closed_form():
+def test_kang_figure_3_rips_distance_in_closed_form():
     # There is a point at every eighth of a turn, so both circles have one on the line of the
     # centres.
     angle = 2 * np.pi * np.arange(64) / 64
@@ -46,7 +45,7 @@ def test_rips_distance_of_figure_3_in_closed_form():
 
 
 @pytest.mark.nightly
-def test_measure_distance_of_figure_3_needs_few_neighbours():
+def test_kang_figure_3_dtm_distance_needs_few_neighbours():
     def median(n, mass):
         clouds = [make_two_circles(n, random_state=seed) for seed in range(5)]
         return np.median(
@@ -59,7 +58,7 @@ def test_measure_distance_of_figure_3_needs_few_neighbours():
     assert median(400, 0.2) < 0.02
 
 
-def test_sensitivity_of_appendix_c_does_not_cover_the_circles():
+def test_kang_appendix_c_sensitivity_does_not_cover_the_circles():
     # k points at one end of the diameter of the circles, the others at the other end, and one moves
     # across.
     m, n = 0.2, 100
@@ -71,22 +70,3 @@ def test_sensitivity_of_appendix_c_does_not_cover_the_circles():
     change = sum(map(bottleneck_distance, first, second))
     assert change > 2.3 * 2 * 2**0.5 / (m * n)
     assert change <= 2 * filtrations[0].sensitivity
-
-
-@pytest.mark.nightly
-def test_500_data_sets_are_released_in_one_call_whatever_the_number_of_workers():
-    # Each data set occurs twice. Separate noise distinguishes the two copies.
-    clouds = [make_two_circles(60, random_state=i % 250) for i in range(500)]
-
-    def run(n_jobs):
-        dtm = DTMFiltration(0.2, bounds=(-2.5, 3), resolution=12, n_jobs=n_jobs)
-        private = PrivatePersistence(20.0, base_measure="uniform", random_state=0, n_jobs=n_jobs)
-        return private.fit_transform(dtm.fit_transform(clouds)), private.privacy_guarantee_
-
-    (serial, guarantee), (parallel, _) = run(1), run(2)
-    assert len(serial) == 500 and guarantee.epsilon == 20.0
-    for one, other in zip(serial, parallel, strict=True):
-        for a, b in zip(one, other, strict=True):
-            np.testing.assert_array_equal(a, b)
-    twins = zip(serial[:250], serial[250:], strict=True)
-    assert not any(np.array_equal(a[0], b[0]) for a, b in twins)

@@ -43,7 +43,7 @@ EXACT = [[], [(1, 4)], [(0.5, 3.5)], [(0, 5), (1, 3)], [(0, 2), (2, 4), (1, 5)],
 @pytest.mark.laws
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("epsilon", [2.0, 10.0, 40.0])
-def test_mended_proposition_15_holds_for_the_enumerated_law(most, epsilon):
+def test_published_error_bound_mended_holds_for_the_enumerated_law(most, epsilon):
     every, n_places = releases(SIZE, most)
     options = {"max_points": most, "n_places": n_places, "n_dimensions": 1}
     forgetful_is_passed = False
@@ -65,7 +65,7 @@ def test_mended_proposition_15_holds_for_the_enumerated_law(most, epsilon):
     assert forgetful_is_passed or epsilon == 40
 
 
-def test_two_dimensions_add():
+def test_published_error_bound_adds_over_dimensions():
     every, n_places = releases(4, 1)
     errors = [distances(every, exact) for exact in ([(1, 3)], [(0, 4), (0, 1)])]
     delta = 2 * 0.5
@@ -84,7 +84,7 @@ def test_two_dimensions_add():
 
 
 @pytest.mark.laws
-def test_tuples_of_exactly_as_many_places():
+def test_published_error_bound_holds_for_ordered_tuples():
     every, n_places = releases(SIZE, 2)
     orders = np.array([len(set(P)) if len(P) == 2 else 0 for P in every])
     for exact in EXACT:
@@ -105,8 +105,8 @@ def test_tuples_of_exactly_as_many_places():
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("size", [16, pytest.param(64, marks=pytest.mark.laws)])
-def test_proposition_15_fails_where_a_diagram_has_fewer_points(size):
+@pytest.mark.parametrize("size", [16, 64])
+def test_published_error_bound_printed_fails_for_fewer_points(size):
     # Three places of points in a row: two components die at a quarter of the diameter, here in
     # steps of the grid, and a release has one point.
     every, n_places = releases(size, 1)
@@ -128,7 +128,7 @@ def test_proposition_15_fails_where_a_diagram_has_fewer_points(size):
     assert printed < half / 4 or size < 64
 
 
-def test_equal_utilities_are_not_equal_releases():
+def test_published_proof_takes_equal_utilities_for_equal_releases():
     # The printed proof bounds the distance by the difference of utilities, which is 0 here. Remark
     # 16 bounds it by M log N / (n epsilon), which can be arbitrarily small.
     every, _ = releases(SIZE, 1)
@@ -139,12 +139,12 @@ def test_equal_utilities_are_not_equal_releases():
     assert law(errors, 1e4, 0.5)[other] == pytest.approx(1 / 2)
 
 
-def test_printed_cardinality_is_for_two_points_and_more():
+def test_published_cardinality_holds_for_two_points_and_more():
     assert math.comb(100 + 1, 1) > 100
     assert all(math.comb(100 + M, M) <= 100**M for M in range(2, 8))
 
 
-def test_values_of_the_rule_of_theorem_17():
+def test_published_error_bound_follows_the_rule_of_theorem_17():
     # M = log n, N = n: the bound times n epsilon / log(n)^2 is nearly constant.
     rates = []
     for n in (10**3, 10**4, 10**5, 10**6):
@@ -156,7 +156,7 @@ def test_values_of_the_rule_of_theorem_17():
     assert max(rates) < 1.15 * min(rates)
 
 
-def test_mass_at_the_threshold_moves_like_the_root_of_n():
+def test_published_proposition_25_fails_for_mass_at_the_threshold():
     # Proposition 25 has 1 / n on the line. A share m of the law is at 0, the rest at 1: if fewer
     # than k points are at 0, the second component is born later by that many k-ths.
     m, n, k = 0.25, 40, 10
@@ -177,7 +177,7 @@ def test_mass_at_the_threshold_moves_like_the_root_of_n():
 
 
 @pytest.mark.parametrize("d", [1, 2, 4])
-def test_sampling_error_in_every_dimension(d):
+def test_sampling_error_bound_holds_in_every_dimension(d):
     # 200 samples, at 80 %: more than 75 outside have a probability below 1e-6.
     assert binom.sf(75, 200, 0.2) < 1e-6
     n, k, rng = 100, 30, np.random.default_rng(0)
@@ -197,7 +197,7 @@ def test_sampling_error_in_every_dimension(d):
     assert (errors > bound * k / n / math.sqrt(n)).sum() > 75
 
 
-def test_rate_of_sampling_is_the_root_whatever_the_dimension():
+def test_sampling_error_bound_falls_with_the_root_of_n():
     bounds = [sampling_error_bound(n, 0.2, 1.0, 10**6) for n in (10**4, 10**6)]
     assert bounds[0] / bounds[1] == pytest.approx(10)
 
@@ -219,7 +219,7 @@ def test_rate_of_sampling_is_the_root_whatever_the_dimension():
         (published_error_floor, {"confidence": 1.0}, "confidence"),
     ],
 )
-def test_bad_numbers_are_named(function, numbers, name):
+def test_published_error_bounds_refuse_bad_numbers(function, numbers, name):
     with pytest.raises(ValueError, match=name):
         function(**{"epsilon": 1.0, "n": 100, "m": 0.2, "diameter": 1.0, **numbers})
 
@@ -227,6 +227,6 @@ def test_bad_numbers_are_named(function, numbers, name):
 @pytest.mark.parametrize(
     "options", [{"n": 0}, {"m": 0.0}, {"diameter": -1.0}, {"n_nodes": 0}, {"confidence": 1.0}]
 )
-def test_bad_numbers_of_samples_are_named(options):
+def test_sampling_error_bound_refuses_bad_numbers(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         sampling_error_bound(**{"n": 10, "m": 0.2, "diameter": 1.0, "n_nodes": 5, **options})

@@ -25,13 +25,13 @@ PAIR = np.array([[1.0, 3.0], [0.5, 1.0]])
         ([], [[0, 3]], 1.5, 0.0),
     ],
 )
-def test_known_shifts(first, second, value, at):
+def test_shift_invariant_distance_of_known_shifts(first, second, value, at):
     found, shift = shift_invariant_bottleneck_distance(first, second, return_shift=True)
     assert found == pytest.approx(value, abs=1e-6)
     assert shift == pytest.approx(at, abs=1e-5)
 
 
-def test_a_diagram_and_its_double():
+def test_dilation_dissimilarity_of_a_diagram_and_its_double():
     assert shift_invariant_bottleneck_distance(PAIR, 2 * PAIR) == pytest.approx(1.0, abs=1e-6)
     on_logs = shift_invariant_bottleneck_distance(PAIR, 2 * PAIR, scale="log", return_shift=True)
     assert on_logs == pytest.approx((0.0, math.log(2)), abs=1e-6)
@@ -39,7 +39,7 @@ def test_a_diagram_and_its_double():
     assert found == pytest.approx((0.0, 2.0), abs=1e-5)
 
 
-def test_numbers_of_essential_points_must_agree():
+def test_shifted_distances_are_infinite_for_other_essential_points():
     for function in (shift_invariant_bottleneck_distance, dilation_dissimilarity):
         assert function([[0, INF]], [[0, 1]]) == INF
 
@@ -50,21 +50,21 @@ def random_diagrams(seed, n=12, m=9):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("seed", range(6))
-def test_against_brute_force(seed):
+@pytest.mark.parametrize("seed", range(2))
+def test_shifted_distances_equal_brute_force(seed):
     P, Q = random_diagrams(seed)
-    shifts, factors = np.linspace(-1, 1, 2001), np.linspace(0.001, 4, 2000)
+    shifts, factors = np.linspace(-1, 1, 1001), np.linspace(0.002, 4, 2000)
     by_shift = min(bottleneck_distance(P + s, Q) for s in shifts)
     by_factor = min(bottleneck_distance(c * P, Q) for c in factors)
     found = shift_invariant_bottleneck_distance(P, Q)
-    assert found <= by_shift + 1e-6 and found >= by_shift - 1e-3
+    assert found <= by_shift + 1e-6 and found >= by_shift - 2e-3
     found = dilation_dissimilarity(P, Q)
     assert found <= by_factor + 1e-6 and found >= by_factor - 2e-3
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("seed", range(3))
-def test_what_is_returned_is_attained(seed):
+@pytest.mark.parametrize("seed", range(2))
+def test_shifted_distances_return_what_attains_them(seed):
     P, Q = random_diagrams(seed, 30, 40)
     value, shift = shift_invariant_bottleneck_distance(P, Q, return_shift=True)
     assert bottleneck_distance(P + shift, Q) == pytest.approx(value, abs=1e-6)
@@ -73,8 +73,8 @@ def test_what_is_returned_is_attained(seed):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("seed", range(3))
-def test_invariance_and_symmetry(seed):
+@pytest.mark.parametrize("seed", range(2))
+def test_shifted_distances_are_invariant_and_symmetric(seed):
     P, Q = random_diagrams(seed)
     value = shift_invariant_bottleneck_distance(P, Q)
     for other in (
@@ -92,7 +92,7 @@ def test_invariance_and_symmetry(seed):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("kind", [Shifts, Dilations])
-def test_ranges_are_excluded_only_for_a_reason(kind, rng):
+def test_shift_families_exclude_no_feasible_range(kind, rng):
     # No parameter attains a value that a range excludes.
     P, Q = random_diagrams(1)
     family = kind(P, Q, np.empty(0), np.empty(0))
@@ -110,7 +110,7 @@ def test_ranges_are_excluded_only_for_a_reason(kind, rng):
         assert not family.feasible(middle, middle, exact - 1e-9)
 
 
-def test_matchings():
+def test_saturates_matrix_by_hand():
     assert saturates_matrix(np.zeros((0, 3), dtype=bool)) and saturates_matrix(
         np.eye(3, dtype=bool)
     )
@@ -118,7 +118,7 @@ def test_matchings():
     assert not saturates_matrix(np.ones((3, 2), dtype=bool))
 
 
-def test_bad_input():
+def test_shifted_distances_refuse_bad_input():
     with pytest.raises(ValueError, match="scale"):
         shift_invariant_bottleneck_distance(PAIR, PAIR, scale="root")
     with pytest.raises(ValueError, match="positive"):
@@ -136,7 +136,7 @@ def test_bad_input():
 
 
 @pytest.mark.laws
-def test_far_from_the_origin():
+def test_shifted_distances_far_from_the_origin():
     # If timestamps are coordinates, the precision of floating-point numbers ends before the
     # tolerance.
     P = np.array([[1, 2.0], [3, 3.7], [0.2, 1.5]])
@@ -150,8 +150,8 @@ def test_far_from_the_origin():
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e3, 1e6, 1e12])
-def test_units_of_the_first_diagram_do_not_matter(scale, rng):
+@pytest.mark.parametrize("scale", [1e-12, 1e3, 1e12])
+def test_dilation_dissimilarity_does_not_depend_on_units(scale, rng):
     P, Q = random_diagrams(0)
     expected = dilation_dissimilarity(P, Q)
     value, other = dilation_dissimilarity(scale * P, Q, return_factor=True)
@@ -165,8 +165,8 @@ def test_units_of_the_first_diagram_do_not_matter(scale, rng):
 
 
 @pytest.mark.laws
-def test_an_offset_does_not_loosen_the_tolerance(rng):
-    for seed in range(10):
+def test_shift_invariant_distance_keeps_its_tolerance_far_away(rng):
+    for seed in range(4):
         P, Q = random_diagrams(seed)
         P, Q = (np.vstack([D, [[rng.random(), np.inf]]]) for D in (P, Q))
         near = shift_invariant_bottleneck_distance(P, Q)

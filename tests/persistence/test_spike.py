@@ -9,7 +9,7 @@ from sklearn_dptda.persistence import PrivatePersistence
 from sklearn_dptda.persistence._mechanisms import mechanism_of, spike_of_range
 
 
-def test_rule():
+def test_spike_of_range_rule():
     def points(loss, n_slots=10):
         return n_slots * (1 - spike_of_range(loss, n_slots))
 
@@ -24,8 +24,8 @@ def test_rule():
 
 @pytest.mark.laws
 @pytest.mark.filterwarnings("ignore:At epsilon")
-@pytest.mark.parametrize("epsilon", [0.05, 0.2, 1.0, 5.0])
-def test_nothing_stays_nothing(epsilon):
+@pytest.mark.parametrize("epsilon", [0.2, 5.0])
+def test_spike_keeps_empty_diagrams_nearly_empty(epsilon):
     # If the exact diagram is empty, a draw has 0.05 points on average. More than 40 in 200 draws
     # have a probability below 1e-6.
     flat = list(np.random.default_rng(0).uniform(0.999, 1, (200, 2, 2)))
@@ -37,7 +37,7 @@ def test_nothing_stays_nothing(epsilon):
         assert sum(map(len, private.set_params(spike=0.5).fit_transform(flat))) > 200
 
 
-def test_the_loss_over_the_range_decides():
+def test_spike_depends_on_the_loss_over_the_range_only():
     for scale in (1.0, 1e-6, 1e6):
         private = PrivatePersistence(1.0, sensitivity=0.01 * scale, upper=scale)
         measure = mechanism_of(private, (0, 1)).prepare(0.01 * scale, scale).measure

@@ -23,7 +23,7 @@ def diagram(rng, n, whole=False):
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_matched_points_are_the_best_ones(whole, rng):
+def test_wasserstein_distance_equals_a_full_assignment(whole, rng):
     # Whole numbers have ties: many points are as near to each other as to the diagonal.
     for n, m in ((0, 0), (1, 0), (0, 4), (1, 1), (3, 7), (20, 20), (40, 11), (60, 90)):
         P, Q = diagram(rng, n, whole), diagram(rng, m, whole)
@@ -31,7 +31,7 @@ def test_matched_points_are_the_best_ones(whole, rng):
         assert wasserstein_distance(P, P[::-1]) == 0
 
 
-def test_hera_agrees(rng):
+def test_wasserstein_distance_agrees_with_hera(rng):
     hera = pytest.importorskip("gudhi.hera")
     first = diagram(rng, 120)
     second = first + 0.02 * rng.random(first.shape)
@@ -39,7 +39,7 @@ def test_hera_agrees(rng):
     assert wasserstein_distance(first, second) == pytest.approx(expected, rel=1e-4)
 
 
-def test_essential_classes_are_matched_in_order():
+def test_wasserstein_distance_matches_essential_classes_in_order():
     first, second = [[0, np.inf], [3, np.inf], [1, 2]], [[4, np.inf], [1, np.inf]]
     assert wasserstein_distance(first, second) == 1 + 1 + 0.5
     assert wasserstein_distance(first, second[:1]) == np.inf

@@ -16,15 +16,11 @@ from sklearn_dptda.cluster import DPMoG, DPMoGMorse, MorseMerging, morse_linkage
 from sklearn_dptda.plotting import DendrogramDisplay, MixtureDensityDisplay
 from sklearn_dptda.plotting._style import cluster_style
 
+pytestmark = pytest.mark.conformance
+
 BOX = ([-1.5, -1.0], [2.5, 1.5])
 # Saddles are at 1 between modes 0 and 1, and at 3 between those and mode 2.
 CHAIN = [[0, 1, 1.0, 2], [2, 3, 3.0, 3]]
-
-
-@pytest.fixture(autouse=True)
-def close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +82,7 @@ def boundaries(ax):
 # Merge trees.
 
 
-def test_branches_start_at_their_modes_and_end_at_their_passes():
+def test_dendrogram_display_branches_join_modes_and_passes():
     ax = DendrogramDisplay(CHAIN, mode_heights=[5.0, 5.25, 5.5], labels=[0, 0, 1]).plot().ax_
     ends = {(low, high) for _, low, high in segments(ax)}
     assert {(0.0, 1.0), (0.25, 1.0), (0.5, 3.0), (1.0, 3.0)} < ends
@@ -97,7 +93,7 @@ def test_branches_start_at_their_modes_and_end_at_their_passes():
     )
 
 
-def test_without_heights_all_branches_start_at_zero_and_nothing_is_cut():
+def test_dendrogram_display_without_heights_starts_at_zero():
     ax = DendrogramDisplay(CHAIN).plot().ax_
     assert sorted(low for _, low, _ in segments(ax)) == [0.0, 0.0, 0.0, 1.0, 3.0]
     assert ax.get_legend() is None and not lines_of(ax, label="_cut")
@@ -107,26 +103,26 @@ def test_without_heights_all_branches_start_at_zero_and_nothing_is_cut():
     ("labels", "height", "text"),
     [([0, 0, 1], 2.0, "2 clusters"), ([0, 1, 2], 0.5, "3 clusters")],
 )
-def test_cut_is_halfway_between_the_passes_that_it_parts(labels, height, text):
+def test_dendrogram_display_cuts_halfway_between_passes(labels, height, text):
     ax = DendrogramDisplay(CHAIN, labels=labels).plot().ax_
     assert set(cut_line(ax).get_ydata()) == {height}
     assert cut_line(ax).get_linestyle() == "--"
     assert [(t.get_text(), t.xy[1]) for t in ax.texts] == [(text, height)]
 
 
-def test_one_cluster_is_cut_above_all_passes():
+def test_dendrogram_display_cuts_one_cluster_above_all_passes():
     ax = DendrogramDisplay(CHAIN, labels=[0, 0, 0]).plot().ax_
     assert 3.0 < cut_line(ax).get_ydata()[0] < ax.get_ylim()[1]
     assert ax.texts[0].get_text() == "1 cluster" and legend_of(ax) == ["cluster 0"]
 
 
-def test_a_given_cut_is_drawn_where_it_is_and_makes_the_labels():
+def test_dendrogram_display_makes_labels_of_a_given_cut():
     display = DendrogramDisplay(CHAIN, cut=1.25)
     assert display.labels.tolist() == [0, 0, 1]
     assert set(cut_line(display.plot().ax_).get_ydata()) == {1.25}
 
 
-def test_labels_that_a_cut_makes_are_numbered_by_their_first_modes():
+def test_dendrogram_display_numbers_clusters_like_the_tree():
     X = [[0.0], [6.0], [10.0], [16.0]]
     tree = morse_linkage([0.4, 0.3, 0.2, 0.1], X, np.ones((4, 1, 1)))
     for saddles, n_clusters in [(1, 3), (2, 2)]:
@@ -136,22 +132,22 @@ def test_labels_that_a_cut_makes_are_numbered_by_their_first_modes():
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 0], [0, 1, 1]])
-def test_clusters_that_no_height_makes_have_colours_and_no_line(labels):
+def test_dendrogram_display_draws_no_cut_that_no_height_makes(labels):
     display = DendrogramDisplay(CHAIN, labels=labels).plot()
     assert display.cut is None
     assert legend_of(display.ax_) == ["cluster 0", "cluster 1"]
     assert all(line.get_label() != "_cut" for line in display.ax_.lines)
 
 
-def test_numbers_of_clusters_rise_with_their_first_modes(rng):
-    for _ in range(20):
+def test_dendrogram_display_numbers_rise_with_first_modes(rng):
+    for _ in range(5):
         tree = linkage(rng.random((8, 2)), method="single")
         labels = DendrogramDisplay(tree, cut=tree[2:4, 2].mean()).labels
         first = np.unique(labels, return_index=True)[1]
         assert len(first) == 5 and (np.diff(first) > 0).all()
 
 
-def test_branches_of_clusters_differ_in_colour_line_and_marker():
+def test_dendrogram_display_branches_differ_by_cluster():
     ax = DendrogramDisplay(CHAIN, labels=[0, 0, 1]).plot().ax_
     first, second = ax.get_legend().legend_handles
     assert first.get_color() != second.get_color()
@@ -169,16 +165,15 @@ def test_branches_of_clusters_differ_in_colour_line_and_marker():
         assert {line.is_dashed() for line in mine} == {k == 1}
 
 
-def test_styles_of_neighbouring_clusters_share_nothing():
+def test_cluster_style_of_neighbours_shares_nothing():
     looks = [cluster_style(k) for k in range(40)]
     for one, other in itertools.pairwise(looks):
         assert all(one[key] != other[key] for key in one)
     assert len({tuple(map(str, look.values())) for look in looks}) == 40
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("name", ["merged", "private"])
-def test_tree_of_an_estimator(name, request):
+def test_dendrogram_display_shows_the_tree_of_an_estimator(name, request):
     estimator = request.getfixturevalue(name)
     display = DendrogramDisplay.from_estimator(estimator, title="tree")
     ax = display.ax_
@@ -195,8 +190,7 @@ def test_tree_of_an_estimator(name, request):
     assert legend_of(ax) == ["cluster 0", "cluster 1"]
 
 
-@pytest.mark.conformance
-def test_leaves_carry_the_number_of_their_mode(private):
+def test_dendrogram_display_leaves_have_the_number_of_their_mode(private):
     ax = DendrogramDisplay.from_estimator(private).ax_
     heights = private._mixture().height(private.modes_)
     # Branches are sorted, so the lowest at a place comes last.
@@ -206,8 +200,7 @@ def test_leaves_carry_the_number_of_their_mode(private):
         assert low_at[place] == pytest.approx(heights[mode] - heights.min())
 
 
-@pytest.mark.conformance
-def test_threshold_is_where_the_estimator_cut(merged, moons):
+def test_dendrogram_display_cuts_at_the_threshold_of_the_estimator(merged, moons):
     threshold = float(merged.linkage_[3, 2]) + 1e-3
     estimator = MorseMerging(merged.estimator, merge_threshold=threshold).fit(moons)
     ax = DendrogramDisplay.from_estimator(estimator).ax_
@@ -215,7 +208,7 @@ def test_threshold_is_where_the_estimator_cut(merged, moons):
     assert ax.texts[0].get_text() == f"{estimator.n_clusters_} clusters"
 
 
-def test_tree_of_one_mode(one_mode):
+def test_dendrogram_display_shows_one_mode(one_mode):
     ax = DendrogramDisplay.from_estimator(one_mode).ax_
     ((place, low, high),) = segments(ax)
     assert (place, low) == (0.0, 0.0) and high > 0
@@ -225,7 +218,7 @@ def test_tree_of_one_mode(one_mode):
     assert DendrogramDisplay(np.empty((0, 4)), cut=1.0).labels.tolist() == [0]
 
 
-def test_legend_names_few_of_many_clusters():
+def test_dendrogram_display_legend_names_few_of_many_clusters():
     n = 15
     chain = [[0 if i == 0 else n + i - 1, i + 1, i + 1.0, i + 2] for i in range(n - 1)]
     names = legend_of(DendrogramDisplay(chain, labels=range(n)).plot().ax_)
@@ -242,12 +235,12 @@ def test_legend_names_few_of_many_clusters():
         ({"labels": [0, 0, 1], "cut": 4.0}, "cut=4.0"),
     ],
 )
-def test_trees_that_disagree_are_refused(arguments, match):
+def test_dendrogram_display_refuses_trees_that_disagree(arguments, match):
     with pytest.raises(ValueError, match=match):
         DendrogramDisplay(CHAIN, **arguments)
 
 
-def test_estimators_without_a_tree_are_refused(moons):
+def test_dendrogram_display_refuses_estimators_without_a_tree(moons):
     mixture = DPMoG(3, bounds=BOX, random_state=0)
     with pytest.raises(NotFittedError):
         DendrogramDisplay.from_estimator(mixture)
@@ -260,8 +253,7 @@ def test_estimators_without_a_tree_are_refused(moons):
 # Densities.
 
 
-@pytest.mark.conformance
-def test_density_of_an_estimator(merged):
+def test_mixture_density_display_shows_the_density_of_an_estimator(merged):
     display = MixtureDensityDisplay.from_estimator(merged, grid_resolution=40, title="moons")
     ax = display.ax_
     mesh = np.stack(np.meshgrid(*display.axes, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -286,8 +278,7 @@ def test_density_of_an_estimator(merged):
     assert first.get_color() != second.get_color() and first.get_marker() != second.get_marker()
 
 
-@pytest.mark.conformance
-def test_limits_are_the_estimators_bounds_or_three_deviations(private, merged, moons):
+def test_mixture_density_display_limits_are_bounds_or_deviations(private, merged, moons):
     ax = MixtureDensityDisplay.from_estimator(private, grid_resolution=20).ax_
     assert (ax.get_xlim(), ax.get_ylim()) == ((-1.5, 2.5), (-1.0, 1.5))
     nested = MorseMerging(DPMoG(8, epsilon=4.0, bounds=BOX, random_state=0)).fit(moons)
@@ -302,8 +293,7 @@ def test_limits_are_the_estimators_bounds_or_three_deviations(private, merged, m
     np.testing.assert_allclose([ax.get_xlim(), ax.get_ylim()], np.column_stack([low, high]))
 
 
-@pytest.mark.conformance
-def test_ellipses_are_one_deviation_around_the_means_in_the_clusters_style(private):
+def test_mixture_density_display_ellipses_are_one_deviation(private):
     ax = MixtureDensityDisplay.from_estimator(private, grid_resolution=20).ax_
     rings = [line for line in lines_of(ax) if line.get_path_effects()]
     assert len(rings) == len(private.weights_)
@@ -316,9 +306,8 @@ def test_ellipses_are_one_deviation_around_the_means_in_the_clusters_style(priva
         assert ring.is_dashed() == (look["linestyle"] != "-")
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("name", ["merged", "private", "four_columns"])
-def test_paths_lead_from_each_pass_to_a_mode_on_either_side(name, request):
+def test_mixture_density_display_paths_join_passes_and_modes(name, request):
     estimator = request.getfixturevalue(name)
     display = MixtureDensityDisplay.from_estimator(estimator, grid_resolution=5)
     modes, saddles = estimator.modes_[:, :2], estimator.saddles_[:, :2]
@@ -331,7 +320,7 @@ def test_paths_lead_from_each_pass_to_a_mode_on_either_side(name, request):
     assert len(display.paths) == 2 * len(saddles)
 
 
-def test_paths_climb(merged):
+def test_mixture_density_display_paths_climb(merged):
     display = MixtureDensityDisplay.from_estimator(merged, grid_resolution=5)
     for path in display.paths:
         heights = merged._mixture().height(path)
@@ -339,8 +328,7 @@ def test_paths_climb(merged):
         assert len(path) > 3 and (np.diff(heights) < 1e-6).all()
 
 
-@pytest.mark.conformance
-def test_areas_of_high_density_are_around_the_modes(merged):
+def test_mixture_density_display_is_dark_around_the_modes(merged):
     ax = MixtureDensityDisplay.from_estimator(merged).ax_
     (image,) = (c for c in ax.collections if isinstance(c, QuadContourSet) and c.filled)
     high = image.get_paths()[-3:]
@@ -349,8 +337,7 @@ def test_areas_of_high_density_are_around_the_modes(merged):
     assert not any(path.contains_point([0.5, 0.25]) for path in high)
 
 
-@pytest.mark.conformance
-def test_boundary_is_where_predict_changes(merged):
+def test_mixture_density_display_boundary_is_where_predict_changes(merged):
     ax = MixtureDensityDisplay.from_estimator(merged).ax_
     (boundary,) = boundaries(ax)
     line = np.concatenate([p.vertices for p in boundary.get_paths()])
@@ -362,15 +349,14 @@ def test_boundary_is_where_predict_changes(merged):
     assert (found.min(axis=1) < found.max(axis=1)).mean() > 0.98
 
 
-@pytest.mark.conformance
-def test_more_than_two_clusters_have_a_line_around_each():
+def test_mixture_density_display_draws_a_line_around_each_cluster():
     X, _ = make_blobs(600, centers=[[0, 0], [8, 0], [0, 8]], random_state=0)
     estimator = MorseMerging(GaussianMixture(3, random_state=0), n_clusters=3).fit(X)
     ax = MixtureDensityDisplay.from_estimator(estimator, grid_resolution=40).ax_
     assert len(boundaries(ax)) == 3
 
 
-def test_what_is_not_wanted_is_not_drawn(merged):
+def test_mixture_density_display_leaves_out_what_is_not_wanted(merged):
     ax = MixtureDensityDisplay.from_estimator(
         merged,
         grid_resolution=20,
@@ -383,8 +369,7 @@ def test_what_is_not_wanted_is_not_drawn(merged):
     assert not boundaries(ax) and len(ax.figure.axes) == 1 and len(lines_of(ax)) == 3
 
 
-@pytest.mark.conformance
-def test_colours_go_down_to_the_lowest_pass():
+def test_mixture_density_display_colours_reach_the_lowest_pass():
     tree = MorseMerging(GaussianMixture(2, random_state=0))
     X, _ = make_blobs(400, centers=[[0, 0], [0, 12]], random_state=0)
     display = MixtureDensityDisplay.from_estimator(tree.fit(X))
@@ -393,23 +378,23 @@ def test_colours_go_down_to_the_lowest_pass():
     assert image.levels[-1] >= display.log_density.max()
 
 
-def test_one_mode_has_no_pass_and_no_boundary(one_mode):
+def test_mixture_density_display_of_one_mode_has_no_boundary(one_mode):
     display = MixtureDensityDisplay.from_estimator(one_mode, grid_resolution=20)
     assert legend_of(display.ax_) == ["component (1 sd)", "cluster 0"]
     assert not boundaries(display.ax_) and not display.paths
 
 
-@pytest.mark.conformance
-def test_mixtures_without_modes(moons):
+def test_mixture_density_display_shows_mixtures_without_modes(moons):
     for mixture in (DPMoG(4, bounds=BOX, random_state=0), GaussianMixture(4, random_state=0)):
         ax = MixtureDensityDisplay.from_estimator(mixture.fit(moons), grid_resolution=20).ax_
         assert legend_of(ax) == ["component (1 sd)"]
         assert len(lines_of(ax)) == len(mixture.weights_)
 
 
-@pytest.mark.conformance
-def test_more_columns_are_drawn_as_the_exact_marginal(four_columns):
-    display = MixtureDensityDisplay.from_estimator(four_columns, features=(3, 1))
+def test_mixture_density_display_shows_the_exact_marginal(four_columns):
+    display = MixtureDensityDisplay.from_estimator(
+        four_columns, features=(3, 1), grid_resolution=40
+    )
     mixture = four_columns.estimator_
     marginal = GaussianMixture(5)
     marginal.weights_, marginal.means_ = mixture.weights_, mixture.means_[:, [3, 1]]
@@ -422,8 +407,7 @@ def test_more_columns_are_drawn_as_the_exact_marginal(four_columns):
     assert display.ax_.get_xlabel() == "feature 3" and display.ax_.get_ylabel() == "feature 1"
 
 
-@pytest.mark.conformance
-def test_swapped_columns_are_the_transposed_picture(private):
+def test_mixture_density_display_of_swapped_columns_is_transposed(private):
     plain = MixtureDensityDisplay.from_estimator(private, grid_resolution=20)
     swapped = MixtureDensityDisplay.from_estimator(private, features=(1, 0), grid_resolution=20)
     np.testing.assert_allclose(swapped.log_density, plain.log_density.T)
@@ -431,8 +415,7 @@ def test_swapped_columns_are_the_transposed_picture(private):
     assert swapped.ax_.get_xlim() == (-1.0, 1.5)
 
 
-@pytest.mark.conformance
-def test_names_of_columns_are_on_the_axes_and_no_warning_is_given(moons):
+def test_mixture_density_display_names_columns_without_a_warning(moons):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(moons, columns=["age", "income"])
     estimator = MorseMerging(GaussianMixture(4, random_state=0), n_clusters=2).fit(frame)
@@ -442,32 +425,30 @@ def test_names_of_columns_are_on_the_axes_and_no_warning_is_given(moons):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "income")
 
 
-@pytest.mark.conformance
-def test_given_axes_are_used(merged):
+def test_displays_of_mixtures_use_given_axes(merged):
     _, (left, right) = plt.subplots(1, 2)
     assert MixtureDensityDisplay.from_estimator(merged, grid_resolution=20, ax=left).ax_ is left
     assert DendrogramDisplay.from_estimator(merged, ax=right).ax_ is right
 
 
 @pytest.mark.parametrize("features", [(0, 2), (-1, 0), (0, 0), (0,), (0.0, 1.0), "ab"])
-def test_features_out_of_range_are_refused(merged, features):
+def test_mixture_density_display_refuses_features_out_of_range(merged, features):
     with pytest.raises(ValueError, match=r"features=.*columns 0 to 1"):
         MixtureDensityDisplay.from_estimator(merged, features=features)
 
 
 @pytest.mark.parametrize("arguments", [{"grid_resolution": 1}, {"bounds": (1, 0)}])
-def test_other_bad_input_is_refused(merged, arguments):
+def test_mixture_density_display_refuses_bad_grids_and_bounds(merged, arguments):
     with pytest.raises(ValueError, match=next(iter(arguments))):
         MixtureDensityDisplay.from_estimator(merged, **arguments)
 
 
-@pytest.mark.parametrize("estimator", [DPMoG(), DPMoGMorse(), MorseMerging(), GaussianMixture()])
-def test_unfitted_estimators_are_refused(estimator):
-    with pytest.raises(NotFittedError):
-        MixtureDensityDisplay.from_estimator(estimator)
+def test_mixture_density_display_refuses_unfitted_estimators():
+    for estimator in (DPMoG(), DPMoGMorse(), MorseMerging(), GaussianMixture()):
+        with pytest.raises(NotFittedError):
+            MixtureDensityDisplay.from_estimator(estimator)
 
 
-@pytest.mark.conformance
-def test_import_leaves_matplotlib_alone():
+def test_plotting_import_leaves_matplotlib_alone():
     code = "import sys, sklearn_dptda.plotting; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

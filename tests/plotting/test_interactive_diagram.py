@@ -7,11 +7,12 @@ import pytest
 
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
 
+pytestmark = pytest.mark.conformance
+
 DIAGRAMS = [np.array([[0.0, np.inf], [0.1, 0.5]]), np.array([[0.2, 0.9]])]
 
 
-@pytest.mark.conformance
-def test_points_reference_and_band_are_there():
+def test_to_plotly_shows_points_reference_and_band():
     pytest.importorskip("plotly")
     display = PersistenceDiagramDisplay(DIAGRAMS, reference=DIAGRAMS, upper=1.0, error_bound=0.05)
     figure = display.to_plotly(title="one")
@@ -23,15 +24,14 @@ def test_points_reference_and_band_are_there():
     assert figure.layout.title.text == "one"
 
 
-@pytest.mark.conformance
-def test_a_plain_diagram_has_no_band_and_other_dimensions_have_a_mark():
+def test_to_plotly_of_a_plain_diagram_has_no_band():
     pytest.importorskip("plotly")
     figure = PersistenceDiagramDisplay([DIAGRAMS[1]], homology_dimensions=[3]).to_plotly()
     assert [trace.name for trace in figure.data if trace.name] == ["H3"]
     assert figure.data[-1].marker.symbol == "diamond"
 
 
-def test_without_plotly_the_error_names_what_to_install(monkeypatch):
+def test_to_plotly_without_plotly_names_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly", None)
     with pytest.raises(ImportError, match="interactive"):
         PersistenceDiagramDisplay(DIAGRAMS).to_plotly()

@@ -2,13 +2,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from sklearn_dptda import PrivatePersistence
 from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.plotting import ReleasePlanDisplay
 
 
 @pytest.mark.conformance
-def test_plans_are_drawn_as_they_are():
-    plan = plan_release(4000, (-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.3)
+def test_release_plan_display_shows_the_curve_of_the_plan():
+    private = PrivatePersistence(homology_dimensions=1)
+    public = {"loop_radius": 1.0, "spread": 0.1, "m": 0.3, "max_distance": 1.0}
+    plan = plan_release(4000, (-1.5, 1.5), private=private, **public)
     epsilons = plan.epsilon * np.array([0.01, 0.5, 1.0, 3.0])
     ax = plt.figure().subplots()
     display = ReleasePlanDisplay(plan).plot(ax, epsilons=epsilons, title="plan")
@@ -22,4 +25,3 @@ def test_plans_are_drawn_as_they_are():
     assert wanted[0] == point[0] == plan.visible_persistence
     assert thresholds[1] > wanted[0] >= thresholds[2]
     assert [text.get_text() for text in ax.texts] == [f"epsilon = {plan.epsilon:g}"]
-    plt.close("all")

@@ -11,30 +11,25 @@ from sklearn_dptda.plotting import AuditDisplay, FiltrationDisplay, PersistenceD
 from sklearn_dptda.plotting._filtration_display import longest_cycle
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon
 
-
-@pytest.fixture(autouse=True)
-def close():
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.conformance
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_filtrations(d, rng):
+def test_filtration_display_shows_each_number_of_coordinates(d, rng):
     X = [rng.uniform(size=(50, d))]
     estimator = DTMFiltration(0.2, bounds=(0, 1), resolution=7)
     display = FiltrationDisplay.from_estimator(estimator, X)
     assert display.figure_ is display.ax_.figure
 
 
-def test_four_dimensions_are_refused(rng):
+def test_filtration_display_refuses_four_dimensions(rng):
     item = DTMFiltration(0.2, bounds=(0, 1), resolution=3).fit_transform([rng.random((9, 4))])[0]
     with pytest.raises(ValueError, match="three dimensions"):
         FiltrationDisplay(item).plot()
 
 
 @pytest.mark.parametrize("dimensions", [(0, 1), 1])
-def test_diagrams(filtration, dimensions):
+def test_persistence_diagram_display_names_its_dimensions(filtration, dimensions):
     estimator = PrivatePersistence(homology_dimensions=dimensions, random_state=0)
     display = PersistenceDiagramDisplay.from_estimator(estimator, [filtration], upper=4.0)
     labels = [t.get_text() for t in display.ax_.get_legend().get_texts()]
@@ -44,7 +39,7 @@ def test_diagrams(filtration, dimensions):
     assert [label.split(",")[0] for label in labels[1:]] == names
 
 
-def test_reference_and_infinity():
+def test_persistence_diagram_display_takes_references_and_infinity():
     display = PersistenceDiagramDisplay(
         [np.array([[0, np.inf]])], reference=[np.array([[0.1, 1.0]])]
     ).plot(title="t")
@@ -63,8 +58,7 @@ def drawn(display):
     return len(faint.get_offsets()), len(prominent.get_offsets())
 
 
-@pytest.mark.conformance
-def test_points_that_may_be_noise_are_grey():
+def test_persistence_diagram_display_greys_what_may_be_noise():
     loops = [[0.1, 0.9], [0.3, 0.5], [0.2, 0.3]]
     display = PersistenceDiagramDisplay(
         [loops], homology_dimensions=[1], error_bound=0.2, noise_floor=[0.15], upper=1.0
@@ -85,7 +79,7 @@ def test_points_that_may_be_noise_are_grey():
     assert [t.get_text() for t in exact.ax_.get_legend().get_texts()] == ["H0"]
 
 
-def test_prominences_of_private_peaks_are_in_standard_deviations(blobs):
+def test_persistence_diagram_display_of_private_peaks_is_in_deviations(blobs):
     private = DPToMATo(bounds=(-2, 6), random_state=0).fit(blobs)
     counts = private.counts_.copy()
     display = PersistenceDiagramDisplay.from_estimator(private)
@@ -95,7 +89,7 @@ def test_prominences_of_private_peaks_are_in_standard_deviations(blobs):
 
 
 @pytest.mark.parametrize("n_clusters", [1, 2, 3])
-def test_prominences_of_peaks(blobs, n_clusters):
+def test_persistence_diagram_display_shows_prominent_peaks(blobs, n_clusters):
     clusters = ToMATo(n_clusters, radius=2.5, density="kde", bandwidth=0.3).fit(blobs)
     display = PersistenceDiagramDisplay.from_estimator(make_pipeline(clusters))
     assert drawn(display) == (len(clusters.diagram_) - n_clusters, n_clusters)
@@ -104,13 +98,12 @@ def test_prominences_of_peaks(blobs, n_clusters):
     assert np.isfinite(lows).all() and lows.min() >= display.ax_.get_ylim()[0]
 
 
-def test_unfitted_clusters_are_refused():
+def test_persistence_diagram_display_refuses_unfitted_clusters():
     with pytest.raises(NotFittedError):
         PersistenceDiagramDisplay.from_estimator(ToMATo())
 
 
-@pytest.mark.conformance
-def test_audits():
+def test_audit_display_shows_counts_and_event():
     def laplace(data, random_state=None):
         return sum(data) + NoiseSource(random_state).discrete_laplace(1.0, 1)
 
@@ -125,7 +118,7 @@ def test_audits():
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 6])
-def test_landmarks_are_drawn_with_the_longest_loop(n_features):
+def test_filtration_display_of_landmarks_shows_the_longest_loop(n_features):
     turns = np.linspace(0, 2 * np.pi, 12, endpoint=False)
     ring = np.zeros((12, n_features))
     ring[:, : min(n_features, 2)] = np.column_stack([np.cos(turns), np.sin(turns)])[:, :n_features]
@@ -139,4 +132,3 @@ def test_landmarks_are_drawn_with_the_longest_loop(n_features):
         assert abs(steps.sum()) == 12 == np.abs(steps).sum() and (np.abs(steps) <= 3).all()
     drawn = sum(len(scatter.get_offsets()) for scatter in display.ax_.collections)
     assert drawn >= len(cloud) and len(display.ax_.lines) == bool(cycle)
-    plt.close("all")

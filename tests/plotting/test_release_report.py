@@ -56,7 +56,7 @@ def page_of(*args, **options):
     return text, " ".join(" ".join(page.words).split())
 
 
-def test_a_report_says_the_guarantee_and_the_budget():
+def test_release_report_says_the_guarantee_and_the_budget():
     budget = PrivacyAccountant(3.0, 1e-3)
     budget.spend(0.5, adjacency="add-remove", what="<counts> & more")
     private = DPLloyd(2, 1.0, bounds=(0, 1), accountant=budget).fit(X)
@@ -70,7 +70,7 @@ def test_a_report_says_the_guarantee_and_the_budget():
 
 
 @pytest.mark.parametrize("composition", ["basic", "zcdp"])
-def test_the_budget_over_time_is_added_up_without_paying_again(composition, monkeypatch):
+def test_budget_over_time_adds_up_without_paying_again(composition, monkeypatch):
     budget = PrivacyAccountant(3.0, 1e-3, composition=composition)
     left = [budget.remaining()]
     for rho in (0.01, None, 0.02):
@@ -81,7 +81,7 @@ def test_the_budget_over_time_is_added_up_without_paying_again(composition, monk
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_a_report_says_what_epsilon_means_and_whom_it_protects(delta):
+def test_release_report_says_what_epsilon_means_and_protects(delta):
     private = DPLloyd(2, 1.0, delta, bounds=(0, 1)).fit(X)
     _, words = page_of(private, parameters={"file": "people.csv", "nothing": None})
     assert "If one row is added or removed, the probability of every outcome" in words
@@ -92,7 +92,7 @@ def test_a_report_says_what_epsilon_means_and_whom_it_protects(delta):
     assert "people.csv" in words and "nothing" not in words
 
 
-def test_a_report_about_edges_and_about_people():
+def test_release_report_is_about_edges_or_people():
     graph = EdgeFlip(800.0).fit(1 - np.eye(4))
     _, words = page_of(graph)
     assert "protects one edge. A person with k edges has up to k times this loss." in words
@@ -105,7 +105,7 @@ def test_a_report_about_edges_and_about_people():
     assert "If all rows of one person, by 'who', are added or removed" in words
 
 
-def test_a_report_holds_no_record():
+def test_release_report_contains_no_record():
     record = 0.123456789012345
     rows = np.vstack([X, [[record, record]]])
     private = DPLloyd(2, 1.0, bounds=(0, 1), accountant=PrivacyAccountant(9.0, 1e-3)).fit(rows)
@@ -119,7 +119,7 @@ def test_a_report_holds_no_record():
         (DPLloyd(2, np.inf, bounds=(0, 1)), "No privacy"),
     ],
 )
-def test_what_is_no_private_release_is_said(private, reason):
+def test_release_report_says_what_is_no_private_release(private, reason):
     _, words = page_of(private.fit(X))
     assert "Do not publish this release as private" in words and reason in words
     assert "No ledger counted this release" in words
@@ -127,7 +127,7 @@ def test_what_is_no_private_release_is_said(private, reason):
 
 
 @pytest.mark.conformance
-def test_pictures_stand_in_the_page():
+def test_release_report_contains_its_pictures():
     functions = DTMFiltration(0.2, bounds=(-3, 3.5)).fit_transform([make_two_circles(800)])
     private = PrivatePersistence(4.0).fit(functions)
     display = PersistenceDiagramDisplay(private.transform(functions)[0])
@@ -144,20 +144,20 @@ def test_pictures_stand_in_the_page():
 
 
 @pytest.mark.conformance
-def test_a_pipeline_is_reported_whole():
+def test_release_report_is_about_a_whole_pipeline():
     pipeline = make_pipeline(DTMFiltration(0.2, bounds=(-3, 3.5)), PrivatePersistence(4.0))
     pipeline.fit_transform([make_two_circles(800)])
     _, words = page_of(pipeline)
     assert "DTMFiltration: m" in words and "epsilon=4" in words
 
 
-def test_unfitted_estimators_have_no_report():
+def test_release_report_refuses_unfitted_estimators():
     with pytest.raises(NotFittedError):
         release_report(DPLloyd(2, bounds=(0, 1)))
 
 
 @pytest.mark.conformance
-def test_the_command_line_writes_a_report(tmp_path, monkeypatch, capsys):
+def test_report_option_writes_a_report(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("rows.npy", X)
     command = ["cluster", "rows.npy", "--bounds", "0", "1", "--ledger", "l.db"]

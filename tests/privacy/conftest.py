@@ -1,4 +1,4 @@
-"""A PostgreSQL server for one test session, on the loopback interface."""
+"""Places of ledgers: files, and a PostgreSQL server for one session on the loopback interface."""
 
 import glob
 import os
@@ -90,3 +90,11 @@ def fresh_database(postgresql, request):
     with engine.connect() as connection:
         connection.execute(sqlalchemy.text(f"CREATE DATABASE {name}"))
     return f"{postgresql}/{name}"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.engines)])
+def ledger_path(request, tmp_path):
+    """Place of a new ledger: a file, and a database of the server."""
+    if request.param == "sqlite":
+        return str(tmp_path / "a.db")
+    return request.getfixturevalue("fresh_database")

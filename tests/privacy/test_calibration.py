@@ -23,33 +23,33 @@ DELTAS = [1e-12, 1e-8, 1e-5, 1e-2]
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_gaussian_scale_agrees_with_dp_accounting(epsilon, delta):
+def test_gaussian_mu_agrees_with_dp_accounting(delta):
     accounting = pytest.importorskip("dp_accounting")
-    sigma = gaussian_scale(Sensitivity(1.0, "l2", "add-remove"), epsilon, delta)
-    theirs = accounting.get_sigma_gaussian(epsilon, delta, tol=1e-10)
-    assert sigma == pytest.approx(theirs, rel=1e-6)
-    back = accounting.get_epsilon_gaussian(sigma, delta, tol=1e-10)
-    assert gaussian_epsilon(1 / sigma, delta) == pytest.approx(back, rel=1e-6, abs=1e-9)
+    for epsilon in EPSILONS:
+        sigma = gaussian_scale(Sensitivity(1.0, "l2", "add-remove"), epsilon, delta)
+        theirs = accounting.get_sigma_gaussian(epsilon, delta, tol=1e-10)
+        assert sigma == pytest.approx(theirs, rel=1e-6)
+        back = accounting.get_epsilon_gaussian(sigma, delta, tol=1e-10)
+        assert gaussian_epsilon(1 / sigma, delta) == pytest.approx(back, rel=1e-6, abs=1e-9)
 
 
-def test_table_of_mu():
+def test_gaussian_mu_has_the_documented_values():
     table = {10: 2.0005, 5: 1.1212, 2: 0.5016, 1: 0.2681, 0.5: 0.1422}
     for epsilon, mu in table.items():
         assert gaussian_mu(epsilon, 1e-5) == pytest.approx(mu, abs=1e-4)
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("epsilon", [0.0, *EPSILONS, 1000.0])
-def test_mu_is_private_and_tight(epsilon, delta):
-    mu = gaussian_mu(epsilon, delta)
-    assert gaussian_delta(epsilon, mu) <= delta
-    assert gaussian_delta(epsilon, mu * (1 + 1e-8)) > delta
-    assert gaussian_epsilon(mu, delta) == pytest.approx(epsilon, rel=1e-6, abs=1e-9)
-    assert gaussian_delta(gaussian_epsilon(mu, delta), mu) <= delta
+def test_gaussian_mu_is_private_and_tight(delta):
+    for epsilon in (0.0, *EPSILONS, 1000.0):
+        mu = gaussian_mu(epsilon, delta)
+        assert gaussian_delta(epsilon, mu) <= delta
+        assert gaussian_delta(epsilon, mu * (1 + 1e-8)) > delta
+        assert gaussian_epsilon(mu, delta) == pytest.approx(epsilon, rel=1e-6, abs=1e-9)
+        assert gaussian_delta(gaussian_epsilon(mu, delta), mu) <= delta
 
 
-def test_delta_against_the_formula():
+def test_gaussian_delta_is_the_formula():
     for epsilon, mu in ((0.5, 0.3), (1.0, 1.0), (3.0, 2.0)):
         plain = norm.cdf(-epsilon / mu + mu / 2) - np.exp(epsilon) * norm.cdf(
             -epsilon / mu - mu / 2
@@ -62,7 +62,7 @@ def test_delta_against_the_formula():
     ("epsilon", "mu"),
     [(0.0, 1e-9), (0.0, 1e-3), (1e-9, 1e-7), (1e-6, 1e-6), (1e-3, 3e-4), (0.1, 0.02)],
 )
-def test_delta_against_high_precision(epsilon, mu):
+def test_gaussian_delta_agrees_with_80_digits(epsilon, mu):
     mpmath = pytest.importorskip("mpmath")
     with mpmath.workdps(80):
         e, m = mpmath.mpf(epsilon), mpmath.mpf(mu)
@@ -70,7 +70,7 @@ def test_delta_against_high_precision(epsilon, mu):
         assert gaussian_delta(epsilon, mu) == pytest.approx(float(exact), rel=1e-9)
 
 
-def test_tiny_budgets_are_safe():
+def test_gaussian_mu_is_safe_for_tiny_budgets():
     mpmath = pytest.importorskip("mpmath")
     for epsilon, delta in ((0.0, 1e-20), (1e-15, 1e-20), (1e-12, 1e-15), (1e-9, 1e-300)):
         with mpmath.workdps(400):
@@ -81,7 +81,7 @@ def test_tiny_budgets_are_safe():
 
 
 @pytest.mark.laws
-def test_composition_of_gaussian_steps_is_exact():
+def test_gaussian_shares_compose_to_the_whole_budget():
     accounting = pytest.importorskip("dp_accounting")
     from dp_accounting.pld import PLDAccountant
 
@@ -101,33 +101,33 @@ def test_composition_of_gaussian_steps_is_exact():
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("rho", [1e-6, 1e-3, 0.1, 1.0, 20.0])
-def test_zcdp_conversion_agrees_with_dp_accounting(rho, delta):
+def test_zcdp_epsilon_agrees_with_dp_accounting(delta):
     rdp = pytest.importorskip("dp_accounting.rdp.rdp_privacy_accountant")
-    best = 1 + math.sqrt(math.log(1 / delta) / rho)
-    # Their orders are a list, so one is chosen that brackets the best order closely.
-    orders = 1 + (best - 1) * np.exp(np.linspace(-3, 3, 20_001))
-    theirs, _ = rdp.compute_epsilon(orders, rho * orders, delta)
-    assert zcdp_epsilon(rho, delta) == pytest.approx(theirs, rel=1e-6, abs=1e-9)
+    for rho in (1e-6, 1e-3, 0.1, 1.0, 20.0):
+        best = 1 + math.sqrt(math.log(1 / delta) / rho)
+        # Their orders are a list, so one is chosen that brackets the best order closely.
+        orders = 1 + (best - 1) * np.exp(np.linspace(-3, 3, 6001))
+        theirs, _ = rdp.compute_epsilon(orders, rho * orders, delta)
+        assert zcdp_epsilon(rho, delta) == pytest.approx(theirs, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_zcdp_both_ways(epsilon, delta):
-    rho = zcdp_rho(epsilon, delta)
-    assert zcdp_epsilon(rho, delta) <= epsilon
-    assert zcdp_epsilon(rho * (1 + 1e-9), delta) == pytest.approx(epsilon, rel=1e-6)
-    # The Gaussian's own curve is never worse than its zCDP.
-    assert gaussian_rho(gaussian_mu(epsilon, delta)) >= rho
+def test_zcdp_rho_inverts_zcdp_epsilon(delta):
+    for epsilon in EPSILONS:
+        rho = zcdp_rho(epsilon, delta)
+        assert zcdp_epsilon(rho, delta) <= epsilon
+        assert zcdp_epsilon(rho * (1 + 1e-9), delta) == pytest.approx(epsilon, rel=1e-6)
+        # The Gaussian's own curve is never worse than its zCDP.
+        assert gaussian_rho(gaussian_mu(epsilon, delta)) >= rho
 
 
-def test_zcdp_table():
+def test_zcdp_rho_has_the_documented_values():
     # The cost of the conversion for a Gaussian at delta = 1e-5.
     for epsilon, mu in {10: 1.8882, 5: 1.0497, 2: 0.4653, 1: 0.2472, 0.5: 0.1304}.items():
         assert round(math.sqrt(2 * zcdp_rho(epsilon, 1e-5)), 4) == mu
 
 
-def test_limits():
+def test_calibration_at_infinite_and_zero_budgets():
     assert gaussian_mu(math.inf, 1e-5) == math.inf
     assert gaussian_scale(Sensitivity(1.0, "l2", "add-remove"), math.inf, 1e-5) == 0
     assert zcdp_epsilon(0.0, 1e-5) == 0 and zcdp_epsilon(math.inf, 1e-5) == math.inf
@@ -136,16 +136,18 @@ def test_limits():
 
 
 @pytest.mark.parametrize("function", [gaussian_mu, zcdp_rho])
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "name"),
-    [(-1.0, 0.1, "epsilon"), (math.nan, 0.1, "epsilon"), (1.0, 0.0, "delta"), (1.0, 1.0, "delta")],
-)
-def test_bad_budgets(function, epsilon, delta, name):
-    with pytest.raises(ValueError, match=name):
-        function(epsilon, delta)
+def test_calibration_refuses_bad_budgets(function):
+    for epsilon, delta, name in (
+        (-1.0, 0.1, "epsilon"),
+        (math.nan, 0.1, "epsilon"),
+        (1.0, 0.0, "delta"),
+        (1.0, 1.0, "delta"),
+    ):
+        with pytest.raises(ValueError, match=name):
+            function(epsilon, delta)
 
 
-def test_adjacencies_and_norms_do_not_mix():
+def test_sensitivity_mixes_no_adjacencies_and_norms():
     rows = Sensitivity(1.0, "l2", "add-remove")
     assert rows.for_replacement() == Sensitivity(2.0, "l2", "replace-one")
     assert rows.for_replacement().for_replacement() == rows.for_replacement()

@@ -1,3 +1,5 @@
+"""Repeated choices of bounded range: their loss is that of the worst case."""
+
 from math import comb
 
 import numpy as np
@@ -20,20 +22,24 @@ def brute_delta(rate, k, epsilon):
     return best
 
 
-@pytest.mark.laws
 @pytest.mark.parametrize(
     ("rate", "k", "epsilon"),
-    [(0.5, 2, 0.8), (0.5, 2, 0.2), (1.0, 3, 2.0), (0.3, 10, 1.0), (2.0, 3, 0.1), (0.8, 1, 0.3)],
+    [
+        (0.5, 2, 0.8),
+        *[
+            pytest.param(*case, marks=pytest.mark.laws)
+            for case in ((1.0, 3, 2.0), (0.5, 2, 0.2), (0.3, 10, 1.0), (2.0, 3, 0.1), (0.8, 1, 0.3))
+        ],
+    ],
 )
-def test_bounded_range_delta_is_the_worst_case(rate, k, epsilon):
+def test_bounded_range_delta_is_the_worst_case_of_a_grid(rate, k, epsilon):
     assert bounded_range_delta(rate, k, epsilon) == pytest.approx(
         brute_delta(rate, k, epsilon), rel=1e-5
     )
 
 
-@pytest.mark.laws
-def test_rates_are_valid_and_never_below_the_pure_split():
-    for k in (1, 2, 3, 10, 100):
+def test_bounded_range_rate_is_valid_and_no_less_than_a_split():
+    for k in (1, 3, 10):
         rate = bounded_range_rate(1.0, 1e-5, k)
         assert rate >= 1.0 / k
         if k > 1:
@@ -44,9 +50,9 @@ def test_rates_are_valid_and_never_below_the_pure_split():
     assert bounded_range_rate(1.0, 0.0, 4) == 0.25
 
 
-@pytest.mark.parametrize("n", [2, 3, 10])
-@pytest.mark.parametrize("epsilon", [200.0, 500.0, 720.0, 5000.0])
-def test_huge_budgets_do_not_overflow_into_free_releases(n, epsilon):
-    assert bounded_range_delta(epsilon, n, epsilon) > 0.1
-    rate = bounded_range_rate(epsilon, 1e-5, n)
-    assert epsilon / n <= rate < epsilon
+@pytest.mark.parametrize("n", [2, 10])
+def test_bounded_range_rate_does_not_overflow_at_huge_budgets(n):
+    for epsilon in (200.0, 720.0, 5000.0):
+        assert bounded_range_delta(epsilon, n, epsilon) > 0.1
+        rate = bounded_range_rate(epsilon, 1e-5, n)
+        assert epsilon / n <= rate < epsilon

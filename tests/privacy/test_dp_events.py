@@ -28,7 +28,7 @@ def promise(epsilon, delta=0.0, rho=None):
 
 
 @pytest.mark.parametrize("rho", [None, 0.01])
-def test_their_accountant_never_says_less_than_a_pure_loss_allows(rho):
+def test_to_dp_event_costs_the_same_in_dp_accounting(rho):
     event = promise(0.5, rho=rho).to_dp_event()
     assert event == accounting.ZCDpEvent(0.125 if rho is None else rho)
     # Twenty releases: less than the sum of their epsilons, more than ours by its own conversion.
@@ -39,7 +39,7 @@ def test_their_accountant_never_says_less_than_a_pure_loss_allows(rho):
     assert ours.total().epsilon == pytest.approx(theirs, rel=0.05)
 
 
-def test_fitted_estimators_export_their_loss():
+def test_to_dp_event_of_fitted_estimators_is_their_rho():
     private = DPLloyd(2, 1.0, bounds=(0, 1)).fit(X)
     assert private.privacy_guarantee_.to_dp_event().rho <= 0.5
     mixture = DPMoG(2, 1.0, bounds=(0, 1)).fit(X)
@@ -47,13 +47,13 @@ def test_fitted_estimators_export_their_loss():
         assert mixture.privacy_guarantee_.to_dp_event().rho == mixture.privacy_guarantee_.rho
 
 
-def test_what_has_no_event_is_refused():
+def test_to_dp_event_refuses_a_delta_without_rho():
     assert promise(math.inf).to_dp_event() == accounting.NonPrivateDpEvent()
     with pytest.raises(ValueError, match="has no dp_accounting event"):
         promise(1.0, 1e-6).to_dp_event()
 
 
-def test_a_guarantee_is_counted_with_everything_it_says():
+def test_accountant_counts_all_that_a_guarantee_says():
     budget = PrivacyAccountant(3.0, 1e-3)
     budget.spend(promise(0.5, 1e-6, 0.02), what="of another library")
     budget.spend(promise(0.25))
@@ -77,7 +77,7 @@ def test_a_guarantee_is_counted_with_everything_it_says():
         ),
     ],
 )
-def test_pure_events_count_their_epsilon_at_any_delta(event, epsilon, rho):
+def test_accountant_counts_pure_dp_events_by_their_epsilon(event, epsilon, rho):
     budget = PrivacyAccountant(3.0, 1e-3)
     budget.spend(event, 1e-6)
     (spend,) = budget.spends()
@@ -105,7 +105,7 @@ def test_pure_events_count_their_epsilon_at_any_delta(event, epsilon, rho):
         ),
     ],
 )
-def test_other_events_count_what_their_accountant_says(event, rho):
+def test_accountant_counts_other_dp_events_as_dp_accounting(event, rho):
     adjacency = "add-remove" if rho is None else "replace-one"
     budget = PrivacyAccountant(9.0, 1e-3)
     budget.spend(event, 1e-6, adjacency=adjacency)
@@ -126,7 +126,7 @@ def test_other_events_count_what_their_accountant_says(event, rho):
         assert concentrated.remaining().epsilon < 9.0
 
 
-def test_what_cannot_be_counted_is_refused_and_costs_nothing():
+def test_accountant_refuses_dp_events_that_it_cannot_count():
     budget = PrivacyAccountant(3.0, 1e-3)
     with pytest.raises(ValueError, match="delta must be above 0"):
         budget.spend(accounting.GaussianDpEvent(1.0))

@@ -1,3 +1,5 @@
+"""The statement of a guarantee: how it reads, and what it refuses."""
+
 import pickle
 
 import pytest
@@ -7,7 +9,7 @@ from sklearn_dptda.privacy import PrivacyGuarantee
 BASE = {"adjacency": "replace-one", "unit": "one point", "mechanism": "M", "released": "a thing"}
 
 
-def test_reads_as_one_sentence():
+def test_guarantee_reads_as_one_sentence():
     good = PrivacyGuarantee(1.0, 1e-6, seeded=False, **BASE)
     assert str(good).startswith("(epsilon=1, delta=1e-06)-differential privacy for replacing")
     assert str(good).count(".") == 1 and str(good).endswith(".")
@@ -24,17 +26,17 @@ def test_reads_as_one_sentence():
         ({"public_parameters": False}, "computed from the data"),
     ],
 )
-def test_says_what_spoils_it(flag, words):
+def test_guarantee_says_what_spoils_it(flag, words):
     bad = PrivacyGuarantee(1.0, 0.0, **{"seeded": False, **flag}, **BASE)
     assert not bad.holds and words in str(bad) and "#b3541e" in bad._repr_html_()
 
 
-def test_no_privacy_is_said_plainly():
+def test_guarantee_says_plainly_that_there_is_no_privacy():
     none = PrivacyGuarantee(float("inf"), 0.0, seeded=False, **BASE)
     assert not none.holds and str(none).startswith("No privacy")
 
 
-def test_is_frozen_and_pickles():
+def test_guarantee_is_frozen_and_pickles():
     good = PrivacyGuarantee(1.0, 0.0, seeded=False, rho=0.125, **BASE)
     with pytest.raises(AttributeError):
         good.epsilon = 2.0
@@ -45,6 +47,6 @@ def test_is_frozen_and_pickles():
     "bad",
     [{"epsilon": -1.0}, {"epsilon": float("nan")}, {"delta": 1.0}, {"adjacency": "both"}],
 )
-def test_refuses_nonsense(bad):
+def test_guarantee_refuses_impossible_numbers(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         PrivacyGuarantee(**{"epsilon": 1.0, "delta": 0.0, "seeded": False, **BASE, **bad})

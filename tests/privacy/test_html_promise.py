@@ -17,14 +17,14 @@ def shown(estimator):
     return page
 
 
-def test_before_fit_only_the_budget_is_shown():
+def test_html_shows_only_the_budget_before_fit():
     page = shown(DPLloyd(2, bounds=(0, 1)))
     assert "losses are not counted" in page and "differential privacy" not in page
     page = shown(DPLloyd(2, bounds=(0, 1), accountant=PrivacyAccountant(3.0)))
     assert "Privacy budget: epsilon=3" in page and "not counted" not in page
 
 
-def test_after_fit_the_guarantee_is_whole_and_the_budget_smaller():
+def test_html_shows_the_guarantee_and_what_remains_after_fit():
     private = DPLloyd(2, epsilon=1.0, delta=0.0, bounds=(0, 1), accountant=PrivacyAccountant(3.0))
     page = shown(private.fit(X))
     assert str(private.privacy_guarantee_) in page
@@ -32,21 +32,21 @@ def test_after_fit_the_guarantee_is_whole_and_the_budget_smaller():
 
 
 @pytest.mark.conformance
-def test_errors_are_stated(filtration):
+def test_html_states_errors(filtration):
     private = PrivatePersistence(5.0).fit([filtration])
     assert private.error_statement_ in shown(private)
     profile = PersistenceProfile(1.0).fit([filtration])
     assert f"at most {profile.half_widths_[0]:.3g}" in shown(profile)
 
 
-def test_a_ledger_that_is_gone_is_named_and_raises_nothing(tmp_path):
+def test_html_names_a_ledger_that_is_gone(tmp_path):
     path = tmp_path / "budget.db"
     accountant = PrivacyAccountant(1.0, path=path)
     path.unlink()
     assert "cannot be read" in shown(DPLloyd(2, bounds=(0, 1), accountant=accountant))
 
 
-def test_text_displays_stay_as_they_are():
+def test_html_is_absent_where_the_display_is_text():
     with config_context(display="text"):
         assert not hasattr(DPLloyd(2), "_repr_html_")
         assert list(DPLloyd(2)._repr_mimebundle_()) == ["text/plain"]

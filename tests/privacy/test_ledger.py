@@ -1,12 +1,11 @@
 """The ledger on disk and on a server, with processes that race and die."""
 
+import atexit
 import contextlib
 import errno
 import os
 import pickle
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import threading
 
@@ -30,69 +29,46 @@ from sklearn_dptda.privacy._ledger import (
     last_mark,
 )
 from sklearn_dptda.privacy._ledger_stores import shown_location
-from tests._fragile import wait_until
+from tests._fragile import KILL, wait_until
+from tests.privacy._forked import Child
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
 
-# Spends until told to stop, and writes a line after each payment that returned.
-PAYER = """
-import sys
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
-path, name, spends, epsilon = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
-accountant = PrivacyAccountant.open(path)
-print("ready", flush=True)
-sys.stdin.readline()
-for i in range(spends):
-    try:
-        accountant.spend(epsilon, what=f"{name}-{i}")
-        print(f"{name}-{i}", flush=True)
-    except PrivacyBudgetExceeded:
-        print("refused", flush=True)
-"""
 
-# Says that a payment asks for the file.
-WATCHED = """
-import sqlite3
+def pay_often(say, path, name, n_payments, epsilon):
+    """Say the name of each payment that returned."""
+    accountant = PrivacyAccountant.open(path)
+    for i in range(n_payments):
+        try:
+            accountant.spend(epsilon, what=f"{name}-{i}")
+            say(f"{name}-{i}")
+        except PrivacyBudgetExceeded:
+            say("refused")
+
+
+def make_a_ledger(say, path):
+    try:
+        PrivacyAccountant(1.0, path=path).spend(0.1)
+        say("made")
+    except PrivacyLedgerError:
+        say("refused")
+
 
 class Watched(sqlite3.Connection):
+    """Says that a payment asks for the file."""
+
     def execute(self, statement, *parameters):
         if statement == "BEGIN IMMEDIATE":
-            print("begins", flush=True)
+            self.say("begins")
         return super().execute(statement, *parameters)
 
-connect = sqlite3.connect
-sqlite3.connect = lambda *place, **options: connect(*place, factory=Watched, **options)
-"""
 
-
-@pytest.fixture(
-    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.engines)],
-)
-def path(request, tmp_path):
-    if request.param == "sqlite":
-        return str(tmp_path / "budget.db")
-    return request.getfixturevalue("fresh_database")
-
-
-def start(path, name, spends, epsilon, code=PAYER):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    return subprocess.Popen(
-        [sys.executable, "-c", code, path, name, str(spends), str(epsilon)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-
-
-def go(processes):
-    """Let all payers begin at once."""
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        process.stdin.write("\n")
-        process.stdin.flush()
+def pay_watched(say, accountant):
+    Watched.say, connect = say, sqlite3.connect
+    sqlite3.connect = lambda *place, **options: connect(*place, factory=Watched, **options)
+    accountant.spend(0.1)
+    say("paid")
 
 
 def sleeps(process):
@@ -105,11 +81,8 @@ def sleeps(process):
     return int(count)
 
 
-def lines(process):
-    return process.communicate(timeout=300)[0].split()
-
-
-def test_durable(path):
+def test_ledger_keeps_its_budget_and_payments(ledger_path):
+    path = ledger_path
     first = PrivacyAccountant(1.0, 1e-6, path=path)
     first.spend(0.3, 1e-7, what="a")
     # If no budget is given, that of the ledger holds.
@@ -128,102 +101,81 @@ def test_durable(path):
     assert again.path == path and len(again) == 2
 
 
-def test_a_new_ledger_hides_no_old_one(path):
-    PrivacyAccountant(1.0, path=path).spend(0.9)
-    for budget in ((1.0,), (5.0,), (np.inf,)):
+def test_accountant_makes_no_ledger_over_another(ledger_path):
+    PrivacyAccountant(1.0, path=ledger_path).spend(0.9)
+    for budget in (1.0, 5.0, np.inf):
         with pytest.raises(PrivacyLedgerError, match="already"):
-            PrivacyAccountant(*budget, path=path)
-    assert PrivacyAccountant.open(path).remaining().epsilon == pytest.approx(0.1)
+            PrivacyAccountant(budget, path=ledger_path)
+    assert PrivacyAccountant.open(ledger_path).remaining().epsilon == pytest.approx(0.1)
 
 
-def test_unlimited_budget_is_stored(path):
-    PrivacyAccountant(np.inf, path=path).spend(3.0, rho=0.1)
-    assert PrivacyAccountant.open(path).epsilon == np.inf
-    assert PrivacyAccountant.open(path).spends()[0].rho == 0.1
+def test_ledger_keeps_an_unlimited_budget(ledger_path):
+    PrivacyAccountant(np.inf, path=ledger_path).spend(3.0, rho=0.1)
+    assert PrivacyAccountant.open(ledger_path).epsilon == np.inf
+    assert PrivacyAccountant.open(ledger_path).spends()[0].rho == 0.1
 
 
 @pytest.mark.engines
-def test_processes_that_race_and_one_that_is_killed(path):
-    # 1,000 attempts by 4 processes at 0.001 each, with a budget of 0.8. One of them dies in the
-    # middle.
-    accountant = PrivacyAccountant(0.8, path=path)
-    processes = [start(path, f"p{i}", 250, 0.001) for i in range(4)]
-    go(processes)
-    victim = processes[0]
-    acknowledged = [victim.stdout.readline().strip() for _ in range(100)]
-    victim.kill()
-    acknowledged += lines(victim)
-    for process in processes[1:]:
-        acknowledged += lines(process)
-        assert process.returncode == 0
+def test_ledger_loses_no_payment_of_racing_and_killed_processes(ledger_path):
+    # At least 180 attempts by three processes, with a budget for 160. One of them is killed.
+    accountant = PrivacyAccountant(0.16, path=ledger_path)
+    victim, *others = (Child(pay_often, ledger_path, f"p{i}", 80, 0.001) for i in range(3))
+    for child in (victim, *others):
+        child.go()
+    acknowledged = [victim.word() for _ in range(20)]
+    victim.process.kill()
+    acknowledged += victim.words(exit_code=-KILL)
+    for child in others:
+        acknowledged += child.words()
     paid = [name for name in acknowledged if name != "refused"]
     ledger = accountant.spends()["what"].tolist()
     assert len(ledger) == len(set(ledger)), "a spend was written twice"
     assert set(paid) <= set(ledger), "a spend was lost"
     # Payments that the killed process wrote but did not report stay spent.
     assert len(set(ledger) - set(paid)) <= 1
-    assert accountant.total().epsilon <= 0.8 * (1 + 1e-12)
-    assert len(ledger) <= 800
+    assert accountant.total().epsilon <= 0.16 * (1 + 1e-12)
+    assert len(ledger) <= 160
     assert accountant.spends()["number"].tolist() == list(range(1, len(ledger) + 1))
-    # The payments that four of them noted at the same time are those in the ledger.
+    # The payments that the processes noted at the same time are those in the ledger.
     assert last_mark(accountant._ledger.id)[0].endswith(f"{len(ledger)}'")
     # The ledger works after the kill, up to the last unit.
-    for _ in range(800 - len(ledger)):
+    for _ in range(160 - len(ledger)):
         accountant.spend(0.001)
     with pytest.raises(PrivacyBudgetExceeded):
         accountant.spend(0.001)
 
 
 @pytest.mark.engines
-def test_who_reads_while_others_pay_is_not_refused(path):
-    accountant = PrivacyAccountant(np.inf, path=path)
-    processes = [start(path, f"p{i}", 100, 0.001) for i in range(2)]
-    go(processes)
+def test_ledger_can_be_read_while_others_pay(ledger_path):
+    accountant = PrivacyAccountant(np.inf, path=ledger_path)
+    payer = Child(pay_often, ledger_path, "p", 60, 0.001).go()
     seen = [0]
-    while seen[-1] < 200:
+    while seen[-1] < 60:
         seen.append(len(accountant))
-    assert seen == sorted(seen)
-    for process in processes:
-        assert len(lines(process)) == 100
+    assert seen == sorted(seen) and len(payer.words()) == 60
 
 
 @pytest.mark.engines
-@pytest.mark.parametrize("round_", range(3))
-def test_one_of_two_gets_the_last_tenth(path, round_):
-    accountant = PrivacyAccountant(1.0, path=path)
+def test_ledger_gives_its_last_tenth_to_one_of_two_processes(ledger_path):
+    accountant = PrivacyAccountant(1.0, path=ledger_path)
     for _ in range(9):
         accountant.spend(0.1)
-    processes = [start(path, f"p{i}", 1, 0.1) for i in range(2)]
-    go(processes)
-    answers = [answer for process in processes for answer in lines(process)]
+    children = [Child(pay_often, ledger_path, f"p{i}", 1, 0.1) for i in range(2)]
+    answers = [answer for child in [child.go() for child in children] for answer in child.words()]
     assert sorted(answers)[-1] == "refused" and len(set(answers)) == 2
     assert len(accountant) == 10
 
 
-MAKER = """
-import sys
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
-print("ready", flush=True)
-sys.stdin.readline()
-try:
-    PrivacyAccountant(1.0, path=sys.argv[1]).spend(0.1)
-    print("made")
-except PrivacyLedgerError:
-    print("refused")
-"""
-
-
 @pytest.mark.engines
-def test_of_processes_that_make_the_ledger_at_once_one_does(path):
-    processes = [start(path, f"p{i}", 1, 0.1, MAKER) for i in range(4)]
-    go(processes)
-    answers = [answer for process in processes for answer in lines(process)]
-    assert sorted(answers) == ["made", "refused", "refused", "refused"]
-    assert len(PrivacyAccountant.open(path)) == 1
+def test_ledger_is_made_by_one_of_several_processes(ledger_path):
+    children = [Child(make_a_ledger, ledger_path) for _ in range(3)]
+    answers = [answer for child in [child.go() for child in children] for answer in child.words()]
+    assert sorted(answers) == ["made", "refused", "refused"]
+    assert len(PrivacyAccountant.open(ledger_path)) == 1
 
 
-def test_a_ledger_that_is_made_anew_is_not_the_same(path, tmp_path):
-    accountant = PrivacyAccountant(1.0, path=path)
+def test_ledger_refuses_handles_of_another_ledger(ledger_path):
+    accountant = PrivacyAccountant(1.0, path=ledger_path)
     accountant.spend(0.9)
     accountant._ledger.id = "0" * 32
     with pytest.raises(PrivacyLedgerError, match="not the one"):
@@ -240,6 +192,12 @@ def edit(path, *statements):
             connection.execute(statement)
 
 
+def look(path, query):
+    """First row of an answer."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchone()
+
+
 def unusable(accountant, match):
     """The release is refused, and nothing of it exists."""
     estimator = PrivateMean(0.1, bounds=(0, 1), accountant=accountant)
@@ -248,7 +206,7 @@ def unusable(accountant, match):
     assert not hasattr(estimator, "mean_")
 
 
-def test_corrupt_file(tmp_path):
+def test_ledger_file_refuses_bytes_that_are_no_database(tmp_path):
     path = tmp_path / "a.db"
     path.write_bytes(b"This is no ledger. " * 100)
     with pytest.raises(PrivacyLedgerError, match="not a database"):
@@ -276,37 +234,35 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize(("column", "value"), [(c, v) for c in DAMAGES for v in DAMAGES[c]])
-def test_a_budget_that_nobody_wrote_is_refused(tmp_path, column, value):
+@pytest.mark.parametrize("column", DAMAGES)
+def test_ledger_refuses_a_budget_that_nobody_wrote(tmp_path, column):
     path = tmp_path / "a.db"
     PrivacyAccountant(1.0, path=path).spend(0.5)
-    edit(path, f"UPDATE privacy_budget SET {column} = {value}")
-    for moved in (False, True):
-        with pytest.raises(PrivacyLedgerError, match="damaged"):
-            PrivacyAccountant.open(path, moved=moved)
+    (before,) = look(path, f"SELECT quote({column}) FROM privacy_budget")
+    for value in DAMAGES[column]:
+        edit(path, f"UPDATE privacy_budget SET {column} = {value}")
+        for moved in (False, True):
+            with pytest.raises(PrivacyLedgerError, match="damaged"):
+                PrivacyAccountant.open(path, moved=moved)
+    edit(path, f"UPDATE privacy_budget SET {column} = {before}")
+    assert PrivacyAccountant.open(path).remaining().epsilon == 0.5
 
 
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("parameters", "'{'"),
-        ("parameters", "'[]'"),
-        ("parameters", "x'80'"),
-        ("parameters", f"'{'[' * 100_000}'"),
-        ("epsilon", "'x'"),
-    ],
-)
-def test_a_line_that_nobody_wrote_is_not_shown(tmp_path, column, value):
+def test_ledger_shows_no_line_that_nobody_wrote(tmp_path):
     path = tmp_path / "a.db"
     accountant = PrivacyAccountant(1.0, path=path)
     accountant.spend(0.5)
-    edit(path, f"UPDATE privacy_spend SET {column} = {value}")
-    with pytest.raises(PrivacyLedgerError, match="damaged"):
-        accountant.spends()
+    lines = ("'{'", "'[]'", "x'80'", f"'{'[' * 100_000}'")
+    for change in ("epsilon = 'x'", *(f"epsilon = 0.5, parameters = {line}" for line in lines)):
+        edit(path, f"UPDATE privacy_spend SET {change}")
+        with pytest.raises(PrivacyLedgerError, match="damaged"):
+            accountant.spends()
+    edit(path, "UPDATE privacy_spend SET parameters = '{}'")
+    assert len(accountant.spends()) == 1
 
 
-@pytest.mark.engines
-def test_three_damaged_bytes_raise_what_ledgers_raise(tmp_path):
+@pytest.mark.laws
+def test_ledger_raises_its_own_errors_for_damaged_bytes(tmp_path):
     path, rng = tmp_path / "a.db", np.random.default_rng(0)
     accountant = PrivacyAccountant(1.0, path=path)
     accountant.spend(0.1)
@@ -333,13 +289,13 @@ def test_three_damaged_bytes_raise_what_ledgers_raise(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["", b"", "a\0b"])
-def test_a_path_that_names_nothing(path):
+def test_accountant_refuses_a_path_that_names_nothing(path):
     for make in (lambda: PrivacyAccountant(1.0, path=path), lambda: PrivacyAccountant.open(path)):
         with pytest.raises(ValueError, match="path must name"):
             make()
 
 
-def test_vanished_file_does_not_come_back_empty(tmp_path):
+def test_ledger_file_that_vanished_does_not_come_back_empty(tmp_path):
     path = tmp_path / "a.db"
     accountant = PrivacyAccountant(1.0, path=path)
     path.unlink()
@@ -350,20 +306,20 @@ def test_vanished_file_does_not_come_back_empty(tmp_path):
     unusable(accountant, "not the one")
 
 
-@pytest.mark.engines
-def test_handle_of_a_temporary_ledger_that_is_gone(tmp_path):
-    code = (
-        "import pickle, sys; from sklearn_dptda.privacy import PrivacyAccountant; "
-        "sys.stdout.buffer.write(pickle.dumps(PrivacyAccountant(1.0)))"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    dumped = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=True, env=environment
-    ).stdout
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_ledger_handle_outlives_no_temporary_ledger():
+    dumped = Child(end_with_a_temporary_ledger).go().words()[0]
     unusable(pickle.loads(dumped), "unable to open")
 
 
-def test_somebody_elses_database(tmp_path):
+def end_with_a_temporary_ledger(say):
+    # A forked process would not call what an interpreter calls at its end.
+    atexit._clear()
+    say(pickle.dumps(PrivacyAccountant(1.0)))
+    atexit._run_exitfuncs()
+
+
+def test_ledger_refuses_and_keeps_another_database(tmp_path):
     path = tmp_path / "a.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE recipes (name TEXT)")
@@ -376,7 +332,7 @@ def test_somebody_elses_database(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_a_ledger_that_was_cut_off_is_not_new(tmp_path):
+def test_ledger_file_that_was_cut_off_is_not_new(tmp_path):
     path = tmp_path / "a.db"
     accountant = PrivacyAccountant(1.0, path=path)
     accountant.spend(1.0)
@@ -392,7 +348,7 @@ def test_a_ledger_that_was_cut_off_is_not_new(tmp_path):
     unusable(accountant, "cannot be used")
 
 
-def test_a_mistyped_path_makes_nothing(tmp_path):
+def test_accountant_open_makes_nothing_at_a_mistyped_path(tmp_path):
     PrivacyAccountant(1.0, path=tmp_path / "ledger.db")
     for mistyped in (tmp_path / "leger.db", f"sqlite+pysqlite:///{tmp_path / 'leger.db'}"):
         with pytest.raises(PrivacyLedgerError, match="unable to open"):
@@ -402,13 +358,13 @@ def test_a_mistyped_path_makes_nothing(tmp_path):
         PrivacyAccountant(path=tmp_path / "leger.db")
 
 
-def test_missing_folder(tmp_path):
+def test_accountant_names_a_missing_folder(tmp_path):
     with pytest.raises(PrivacyLedgerError, match="No such file"):
         PrivacyAccountant(1.0, path=tmp_path / "nowhere" / "a.db")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork to give up rights")
-def test_read_only_file():
+def test_ledger_file_that_is_read_only_releases_nothing():
     # A child process gives up the rights of root, because root may write anything.
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "a.db")
@@ -432,7 +388,7 @@ def test_read_only_file():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_fork_shares_a_ledger_in_memory():
+def test_ledger_in_memory_is_shared_by_a_fork():
     accountant = PrivacyAccountant(1.0)
     accountant.spend(0.5)
     child = os.fork()
@@ -450,7 +406,7 @@ def test_fork_shares_a_ledger_in_memory():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_ledger_that_could_not_be_shared_is_refused_in_the_child(monkeypatch):
+def test_ledger_in_memory_that_is_not_shared_is_refused_in_a_fork(monkeypatch):
     # The temporary folder cannot be created while forking. The child finds it again.
     accountant = PrivacyAccountant(1.0)
     monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
@@ -474,7 +430,7 @@ def test_a_ledger_that_could_not_be_shared_is_refused_in_the_child(monkeypatch):
 @pytest.mark.engines
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_forks_and_threads_do_not_hang():
+def test_ledger_does_not_hang_in_forks_and_threads():
     # Two threads fork while others make accountants and spend. Every child must pay and exit.
     stop, shared, codes = threading.Event(), PrivacyAccountant(np.inf), []
 
@@ -510,27 +466,25 @@ def test_forks_and_threads_do_not_hang():
 
 
 @pytest.mark.engines
-def test_file_in_use_waits_for_its_turn(tmp_path):
+def test_ledger_file_in_use_is_waited_for(tmp_path):
     path = tmp_path / "a.db"
     accountant = PrivacyAccountant(1.0, path=path)
-    process = start(str(path), "p", 1, 0.1, PAYER.replace("\nprint", f"{WATCHED}\nprint", 1))
+    payer = Child(pay_watched, accountant)
     blocker = sqlite3.connect(path, isolation_level=None)
-    assert process.stdout.readline() == "ready\n"
     blocker.execute("BEGIN IMMEDIATE")
-    process.stdin.write("\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == "begins\n"
-    before = sleeps(process)
+    payer.go()
+    assert payer.word() == "begins"
+    before = sleeps(payer.process)
     # SQLite sleeps between its attempts to get the lock.
-    wait_until(lambda: sleeps(process) >= before + 3, "the payer waits for the file")
-    assert process.poll() is None
+    wait_until(lambda: sleeps(payer.process) >= before + 3, "the payer waits for the file")
+    assert payer.process.is_alive()
     blocker.execute("COMMIT")
-    assert lines(process) == ["p-0"] and len(accountant) == 1
+    assert payer.words() == ["paid"] and len(accountant) == 1
     blocker.close()
 
 
 @pytest.mark.parametrize("scheme", ["sqlite", "sqlite+pysqlite"])
-def test_sqlite_url(tmp_path, scheme):
+def test_accountant_takes_sqlite_urls_of_files(tmp_path, scheme):
     PrivacyAccountant(1.0, path=f"{scheme}:///{tmp_path / 'a.db'}").spend(0.1)
     assert len(PrivacyAccountant.open(tmp_path / "a.db")) == 1
     for unusable_url in (f"{scheme}:///", f"{scheme}:///:memory:", f"{scheme}:///a.db?mode=ro"):
@@ -538,7 +492,7 @@ def test_sqlite_url(tmp_path, scheme):
             PrivacyAccountant(1.0, path=unusable_url)
 
 
-def test_strange_file_names(tmp_path):
+def test_accountant_takes_strange_file_names(tmp_path):
     path = tmp_path / "50% of a?b#c.db"
     PrivacyAccountant(1.0, path=path).spend(0.1)
     assert path.exists() and len(PrivacyAccountant.open(path)) == 1
@@ -548,7 +502,7 @@ def test_strange_file_names(tmp_path):
 
 
 @pytest.mark.engines
-def test_who_loses_the_race_for_a_database_is_told_in_words(fresh_database):
+def test_ledger_server_tells_who_lost_the_race(fresh_database):
     answers = []
 
     def loser():
@@ -571,63 +525,51 @@ def test_who_loses_the_race_for_a_database_is_told_in_words(fresh_database):
 
 
 @pytest.mark.engines
-def test_server_that_is_not_there():
+def test_accountant_names_a_server_that_is_not_there():
     pytest.importorskip("psycopg")
-    with pytest.raises(PrivacyLedgerError, match="cannot be used") as caught:
+    with pytest.raises(PrivacyLedgerError, match="cannot be used"):
         PrivacyAccountant(1.0, path="postgresql://me:secret@127.0.0.1:1/none")
-    assert "secret" not in str(caught.value)
 
 
-@pytest.mark.engines
-def test_password_is_not_shown():
+def test_accountant_errors_quote_no_password():
     pytest.importorskip("psycopg")
-    from sklearn_dptda.privacy._ledger_stores import make_store
-
-    assert "secret" not in make_store("postgresql://me:secret@127.0.0.1/none").place
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
+    for url in (
         "postgresql://127.0.0.1:1/none?user=u&password=secret",
         "postgresql://u:p@ss:secret@127.0.0.1:1/none",
         "postgresql://u:p@secret@127.0.0.1:1/none",
         "postgresql://u:p@h/secret@127.0.0.1:1/none",
         "postgresql://u:sec\0ret@127.0.0.1:1/none",
         "postgresql://u:secret@127.0.0.1:1/none",
-    ],
-)
-def test_no_error_quotes_a_password(url):
-    pytest.importorskip("psycopg")
-    with pytest.raises((PrivacyLedgerError, ValueError)) as caught:
-        PrivacyAccountant(1.0, path=url)
-    assert "secret" not in str(caught.value) and "\\x00" not in str(caught.value)
-    assert "secret" not in shown_location(url) and "127.0.0.1:1/none?" not in shown_location(url)
+    ):
+        with pytest.raises((PrivacyLedgerError, ValueError)) as caught:
+            PrivacyAccountant(1.0, path=url)
+        assert "secret" not in str(caught.value) and "\\x00" not in str(caught.value)
+        shown = shown_location(url)
+        assert "secret" not in shown and "127.0.0.1:1/none?" not in shown
+        with contextlib.suppress(ValueError):
+            assert "secret" not in _ledger_stores.make_store(url).place
 
 
-@pytest.mark.parametrize(
-    ("location", "shown"),
-    [
-        ("postgresql://u:se/c?ret@h:1/db?sslmode=require", "postgresql://u:***@h:1/db"),
-        ("postgresql://user@h/db", "postgresql://user@h/db"),
-        ("postgresql://u:a@b@h/db", "a database server"),
-        ("no url://u:secret@h/db", "a database server"),
-        ("sqlite:///a.db", "sqlite:///a.db"),
-        ("folder/a.db", "folder/a.db"),
-    ],
-)
-def test_what_is_shown_of_a_location(location, shown):
+def test_shown_location_hides_passwords():
     pytest.importorskip("sqlalchemy")
-    assert shown_location(location) == shown
+    for location, shown in {
+        "postgresql://u:se/c?ret@h:1/db?sslmode=require": "postgresql://u:***@h:1/db",
+        "postgresql://user@h/db": "postgresql://user@h/db",
+        "postgresql://u:a@b@h/db": "a database server",
+        "no url://u:secret@h/db": "a database server",
+        "sqlite:///a.db": "sqlite:///a.db",
+        "folder/a.db": "folder/a.db",
+    }.items():
+        assert shown_location(location) == shown
 
 
-def test_unknown_url():
+def test_accountant_refuses_unknown_urls():
     pytest.importorskip("sqlalchemy")
     with pytest.raises(ValueError, match="path"):
         PrivacyAccountant(1.0, path="nosuchdatabase://host/name")
 
 
-def test_what_was_committed_is_never_removed(tmp_path, monkeypatch):
+def test_ledger_creation_never_removes_what_was_committed(tmp_path, monkeypatch):
     # Creation fails after the commit, when others may already have spent.
     path = tmp_path / "a.db"
     original = Ledger.create
@@ -656,7 +598,7 @@ def test_what_was_committed_is_never_removed(tmp_path, monkeypatch):
     assert PrivacyAccountant.open(second).remaining().epsilon == pytest.approx(0.1)
 
 
-def test_a_ledger_is_complete_when_it_gets_its_name(tmp_path, monkeypatch):
+def test_ledger_file_is_complete_when_it_gets_its_name(tmp_path, monkeypatch):
     # A process that is killed before then leaves nothing at the path.
     path, original, seen = tmp_path / "a.db", State.new, []
 
@@ -669,7 +611,7 @@ def test_a_ledger_is_complete_when_it_gets_its_name(tmp_path, monkeypatch):
     assert seen == [False]
 
 
-def test_temporary_names_that_a_killed_process_has_left_block_nothing(tmp_path):
+def test_ledger_file_ignores_temporary_names_of_killed_processes(tmp_path):
     left = tmp_path / f".sklearn_dptda-{'a' * 32}"
     left.write_bytes(b"incomplete")
     path = tmp_path / "a.db"
@@ -681,7 +623,7 @@ def test_temporary_names_that_a_killed_process_has_left_block_nothing(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["a.db"]
 
 
-def test_a_ledger_on_a_file_system_without_links(tmp_path, monkeypatch):
+def test_ledger_file_is_made_without_links(tmp_path, monkeypatch):
     def fails(*arguments, **options):
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
@@ -694,7 +636,7 @@ def test_a_ledger_on_a_file_system_without_links(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
-def test_only_its_owner_can_read_a_new_ledger(tmp_path):
+def test_ledger_file_is_readable_by_its_owner_alone(tmp_path):
     before = os.umask(0o022)
     try:
         PrivacyAccountant(1.0, path=tmp_path / "a.db")
@@ -703,7 +645,7 @@ def test_only_its_owner_can_read_a_new_ledger(tmp_path):
     assert (tmp_path / "a.db").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_creation_that_fails_leaves_nothing(tmp_path, monkeypatch):
+def test_ledger_creation_that_fails_leaves_nothing(tmp_path, monkeypatch):
     path = tmp_path / "a.db"
 
     def fails(*arguments):
@@ -717,7 +659,7 @@ def test_a_creation_that_fails_leaves_nothing(tmp_path, monkeypatch):
     PrivacyAccountant(1.0, path=path)
 
 
-def test_two_leading_slashes_name_a_file(tmp_path):
+def test_accountant_takes_two_leading_slashes_as_a_file(tmp_path):
     path = f"/{tmp_path / 'a.db'}"
     PrivacyAccountant(1.0, path=path).spend(0.25)
     assert PrivacyAccountant.open(tmp_path / "a.db").remaining().epsilon == 0.75

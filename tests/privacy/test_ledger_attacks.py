@@ -78,7 +78,8 @@ def copy(folder, monkeypatch):
 def hard_link(folder, monkeypatch):
     path = ledger(folder)
     os.link(path, path + "2")
-    assert answer(path) == "refused"
+    with pytest.raises(PrivacyLedgerError, match="several names"):
+        PrivacyAccountant.open(path)
     said = answer(path + "2")
     os.unlink(path + "2")
     assert answer(path) == "accepted"
@@ -330,7 +331,7 @@ def server(postgresql):
 
 
 @pytest.mark.engines
-def test_an_ordinary_user_of_a_server(server):
+def test_accountant_works_for_an_ordinary_user_of_a_server(server):
     server.ledger("one")
     server.administer(
         "DROP DATABASE IF EXISTS hers", "DROP ROLE IF EXISTS ann", "CREATE ROLE ann LOGIN"
@@ -421,27 +422,27 @@ def table():
     return {what.strip(): said.strip() for _, what, said, *_ in (row.split("|") for row in rows)}
 
 
-def test_the_table_has_all_attacks():
+def test_table_of_attacks_in_guarantees_lists_all_attacks():
     assert list(table()) == list(ATTACKS)
     assert set(table().values()) == {"refused", "accepted"}
 
 
 @pytest.mark.parametrize("what", [what for what in ATTACKS if "PostgreSQL" not in what])
 @pytest.mark.skipif(os.name != "posix", reason="made of the tools of POSIX systems")
-def test_the_table_of_attacks(what, tmp_path, monkeypatch):
+def test_ledger_file_answers_attacks_as_documented(what, tmp_path, monkeypatch):
     assert ATTACKS[what](tmp_path, monkeypatch) == table()[what]
 
 
 @pytest.mark.engines
 @pytest.mark.parametrize("what", [what for what in ATTACKS if "PostgreSQL" in what])
-def test_the_table_of_attacks_on_servers(what, tmp_path, server):
+def test_ledger_server_answers_attacks_as_documented(what, tmp_path, server):
     assert ATTACKS[what](tmp_path, server) == table()[what]
 
 
 # The file to which a ledger is bound.
 
 
-def test_file_systems_are_told_apart(tmp_path):
+def test_file_system_identity_tells_file_systems_apart(tmp_path):
     other = Path("/dev/shm")
     if not other.is_dir() or os.stat(other).st_dev == os.stat(tmp_path).st_dev:
         pytest.skip("needs two file systems")
@@ -452,7 +453,7 @@ def test_file_systems_are_told_apart(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "statvfs"), reason="POSIX")
-def test_numbers_of_devices_are_no_identity(tmp_path, monkeypatch):
+def test_file_system_identity_refuses_numbers_of_devices(tmp_path, monkeypatch):
     # As on XFS: the number of the device, which may change when the machine restarts.
     class Volume:
         f_fsid = os.stat(tmp_path).st_dev
@@ -483,7 +484,7 @@ def marked(accountant):
     return int(os.path.basename(last_mark(accountant._ledger.id)[0].strip("'")))
 
 
-def test_marks_follow_and_are_few(tmp_path, monkeypatch):
+def test_last_mark_follows_payments_in_two_files(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     accountant = PrivacyAccountant(1.0, path=tmp_path / "a.db")
     assert marked(accountant) == 0
@@ -502,7 +503,7 @@ def test_marks_follow_and_are_few(tmp_path, monkeypatch):
     assert marked(accountant) == 5 and len(accountant) == 6 and marked(accountant) == 6
 
 
-def test_ledgers_in_memory_leave_no_marks(tmp_path, monkeypatch):
+def test_last_mark_is_not_written_for_ledgers_in_memory(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     accountant = PrivacyAccountant(1.0)
     accountant.__reduce__()
@@ -510,7 +511,7 @@ def test_ledgers_in_memory_leave_no_marks(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_mark_is_refused(tmp_path):
+def test_last_mark_refuses_a_damaged_file(tmp_path):
     accountant = PrivacyAccountant(1.0, path=tmp_path / "a.db")
     place = last_mark(accountant._ledger.id)[0].strip("'")
     for text in ("", "[]", "{", "[" * 100_000, '{"more": 1}', '{"number": -1}'):
@@ -521,7 +522,7 @@ def test_a_damaged_mark_is_refused(tmp_path):
     accountant.spend(0.5)
 
 
-def test_a_home_that_cannot_be_written(tmp_path, monkeypatch):
+def test_last_mark_warns_of_a_home_that_cannot_be_written(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     with pytest.warns(RuntimeWarning, match="XDG_STATE_HOME"):
@@ -535,7 +536,7 @@ def test_a_home_that_cannot_be_written(tmp_path, monkeypatch):
     assert not (tmp_path / "b.db").exists()
 
 
-def test_a_user_without_home(tmp_path, monkeypatch):
+def test_last_mark_warns_of_a_user_without_home(tmp_path, monkeypatch):
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     monkeypatch.chdir(tmp_path)
@@ -544,7 +545,7 @@ def test_a_user_without_home(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["a.db"]
 
 
-def test_a_home_that_is_full_later(tmp_path, monkeypatch):
+def test_last_mark_pays_once_when_the_disk_is_full(tmp_path, monkeypatch):
     accountant = PrivacyAccountant(1.0, path=tmp_path / "a.db")
 
     def full(descriptor):
@@ -564,7 +565,7 @@ def test_a_home_that_is_full_later(tmp_path, monkeypatch):
     ("platform", "place"),
     [("linux", ".local/state"), ("darwin", "Library/Application Support"), ("win32", "AppData")],
 )
-def test_where_marks_are(platform, place, tmp_path, monkeypatch):
+def test_last_mark_is_where_the_platform_keeps_state(platform, place, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     # The convention says that relative paths must be ignored.
@@ -588,7 +589,7 @@ def quick_folder(tmp_path, monkeypatch):
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_process_that_is_killed_anywhere_locks_no_other_out(quick_folder):
+def test_ledger_is_usable_wherever_a_process_is_killed(quick_folder):
     # A child process dies at the first call or return in the library, another one at the second,
     # ...
     path = quick_folder / "a.db"

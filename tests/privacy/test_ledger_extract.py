@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import itertools
 import json
 import math
 import sqlite3
@@ -34,7 +35,7 @@ def as_read(extract):
     return json.loads(json.dumps(extract))
 
 
-def test_an_extract_is_the_ledger(budget):
+def test_extract_is_the_ledger_without_records(budget):
     extract = budget.extract()
     assert as_read(extract) == extract and check_extract(as_read(extract)) == []
     assert [p["epsilon"] for p in extract["payments"]] == [0.5, 0.1, 0.7, 1.0]
@@ -53,7 +54,7 @@ def test_an_extract_is_the_ledger(budget):
         lambda: PrivacyAccountant(3.0, 1e-6, composition="zcdp"),
     ],
 )
-def test_other_budgets_are_checked_alike(accountant):
+def test_check_extract_accepts_other_budgets(accountant):
     budget = accountant()
     for _ in range(3):
         budget.spend(0.3, rho=0.04)
@@ -72,7 +73,7 @@ def leaves(tree, path=()):
         yield path
 
 
-def test_whatever_is_changed_is_seen(budget):
+def test_check_extract_sees_each_changed_value(budget):
     extract = budget.extract()
     for path in leaves(extract):
         changed = copy.deepcopy(extract)
@@ -89,7 +90,7 @@ def test_whatever_is_changed_is_seen(budget):
             assert check_extract(changed), path
 
 
-def test_lines_that_are_removed_or_moved_are_seen_even_with_a_new_seal(budget):
+def test_check_extract_sees_removed_and_moved_lines(budget):
     extract = budget.extract()
     for change in (
         lambda lines: lines.pop(1),
@@ -113,9 +114,7 @@ def test_lines_that_are_removed_or_moved_are_seen_even_with_a_new_seal(budget):
         ("DELETE FROM privacy_release", "was changed or removed"),
     ],
 )
-def test_what_somebody_changes_in_the_ledger_is_seen_by_an_earlier_extract(
-    statement, message, budget
-):
+def test_check_extract_sees_changes_since_an_earlier_extract(statement, message, budget):
     earlier = as_read(budget.extract())
     budget.spend(0.2, adjacency="add-remove")
     assert check_extract(budget.extract(), earlier) == []
@@ -127,7 +126,7 @@ def test_what_somebody_changes_in_the_ledger_is_seen_by_an_earlier_extract(
     assert any("two ledgers" in each for each in check_extract(other.extract(), earlier))
 
 
-def test_a_clock_that_is_set_back_changes_nothing(budget, monkeypatch):
+def test_check_extract_accepts_a_clock_that_was_set_back(budget, monkeypatch):
     class Earlier(datetime):
         @classmethod
         def now(cls, zone=None):
@@ -144,19 +143,21 @@ def test_a_clock_that_is_set_back_changes_nothing(budget, monkeypatch):
     assert any("out of order" in each for each in check_extract(resealed(extract)))
 
 
-@pytest.mark.parametrize("value", [None, 5, [], [[]], {}])
-@pytest.mark.parametrize("name", ["hash", "key", "time", "unit", "adjacency"])
-def test_texts_that_are_not_texts_are_refused(name, value, budget):
+def test_check_extract_refuses_texts_that_are_not_texts(budget):
     extract = budget.extract()
-    extract["payments"][1][name] = value
-    with pytest.raises(ValueError, match="not an extract"):
-        check_extract(extract)
+    for name, value in itertools.product(
+        ("hash", "key", "time", "unit", "adjacency"), (None, 5, [], [[]], {})
+    ):
+        changed = copy.deepcopy(extract)
+        changed["payments"][1][name] = value
+        with pytest.raises(ValueError, match="not an extract"):
+            check_extract(changed)
 
 
-@pytest.mark.parametrize("value", [{}, [], {"payments": []}, None, {"payments": [{}]}])
-def test_what_is_no_extract_is_refused(value):
-    with pytest.raises(ValueError, match="not an extract"):
-        check_extract(value)
+def test_check_extract_refuses_what_is_no_extract():
+    for value in ({}, [], {"payments": []}, None, {"payments": [{}]}):
+        with pytest.raises(ValueError, match="not an extract"):
+            check_extract(value)
 
 
 def resealed(extract):
@@ -169,34 +170,34 @@ def resealed(extract):
     return {**changed, "seal": _hash(changed)}
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda e: e["payments"][1].update(epsilon=-3.0), "a privacy loss that is not possible"),
-        (lambda e: e["payments"][1].update(unit="one person"), "different units or adjacencies"),
-        (lambda e: e["payments"][1].update(adjacency="replace-one"), "different units or adjac"),
-        (lambda e: e["payments"][1].update(key=e["payments"][0]["key"]), "the same key"),
-        (lambda e: e["releases"].update(no="0" * 64), "has no payment"),
-    ],
+IMPOSSIBLE = (
+    (lambda e: e["payments"][1].update(epsilon=-3.0), "a privacy loss that is not possible"),
+    (lambda e: e["payments"][1].update(unit="one person"), "different units or adjacencies"),
+    (lambda e: e["payments"][1].update(adjacency="replace-one"), "different units or adjac"),
+    (lambda e: e["payments"][1].update(key=e["payments"][0]["key"]), "the same key"),
+    (lambda e: e["releases"].update(no="0" * 64), "has no payment"),
 )
-def test_lines_that_no_accountant_writes_are_seen_even_in_a_new_chain(change, message, budget):
+
+
+def test_check_extract_sees_impossible_lines_in_a_new_chain(budget):
     extract = as_read(budget.extract())
     assert check_extract(resealed(extract)) == []
-    change(extract)
-    assert any(message in each for each in check_extract(resealed(extract)))
+    for change, message in IMPOSSIBLE:
+        changed = copy.deepcopy(extract)
+        change(changed)
+        assert any(message in each for each in check_extract(resealed(changed)))
 
 
-def test_the_earlier_extract_is_checked_as_well(budget):
+def test_check_extract_checks_the_earlier_extract(budget):
     earlier = as_read(budget.extract())
     earlier["payments"][0]["hash"] = "0" * 64
     found = check_extract(budget.extract(), earlier)
     assert any(each.startswith("in the earlier extract, payment 1 was changed") for each in found)
 
 
-@pytest.mark.laws
-def test_what_no_ledger_can_have_written_is_refused(budget):
+def test_check_extract_refuses_what_no_ledger_can_write(budget):
     deep = []
-    for _ in range(100_000):
+    for _ in range(20_000):
         deep = [deep]
     for part in ({"more": 1}, {"releases": deep}):
         with pytest.raises(ValueError, match="not an extract"):
@@ -208,14 +209,14 @@ def test_what_no_ledger_can_have_written_is_refused(budget):
             check_extract(extract)
 
 
-def test_newer_extracts_are_refused(budget):
+def test_check_extract_refuses_newer_formats(budget):
     extract = budget.extract() | {"format_version": 2}
     with pytest.raises(ValueError, match="newer version"):
         check_extract(extract)
 
 
-@pytest.mark.laws
-def test_from_the_command_line(budget, tmp_path, monkeypatch, capsys):
+@pytest.mark.conformance
+def test_ledger_command_makes_and_checks_extracts(budget, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["ledger", "a.db", "--extract", "-o", "one.json"]) == 0
     budget.spend(0.2, adjacency="add-remove")

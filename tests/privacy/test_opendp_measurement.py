@@ -23,7 +23,7 @@ def features():
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_a_pure_measurement_has_the_map_of_the_guarantee(adjacency):
+def test_make_measurement_has_the_map_of_a_pure_guarantee(adjacency):
     budget = PrivacyAccountant(9.0)
     private = DPLloyd(2, 0.5, delta=0, bounds=(0, 1), adjacency=adjacency, accountant=budget)
     measurement = make_measurement(private)
@@ -36,15 +36,14 @@ def test_a_pure_measurement_has_the_map_of_the_guarantee(adjacency):
     assert len(budget) == 2 and not hasattr(private, "cluster_centers_")
 
 
-@pytest.mark.laws
-def test_a_delta_is_part_of_the_map():
+def test_make_measurement_has_the_delta_in_its_map():
     measurement = make_measurement(DPMoG(2, 1.0, delta=1e-6, bounds=(0, 1)))
     assert measurement.map(1) == (1.0, 1e-6)
     with pytest.raises(OpenDPException):
         measurement.map(2)
 
 
-def test_opendp_composes_measurements():
+def test_make_measurement_composes_in_opendp():
     private = DPLloyd(2, 0.5, delta=0, bounds=(0, 1))
     several = dp.c.make_composition([make_measurement(private)] * 3)
     assert several.map(1) == 1.5
@@ -62,12 +61,12 @@ def test_opendp_composes_measurements():
         (DPLloyd(2, bounds=(0, 1), random_state=0), "random_state must be None"),
     ],
 )
-def test_what_is_no_measurement_is_refused(estimator, message):
+def test_make_measurement_refuses_what_is_no_measurement(estimator, message):
     with pytest.raises(ValueError, match=message):
         make_measurement(estimator)
 
 
-def test_the_features_must_be_enabled():
+def test_make_measurement_needs_features_of_opendp():
     dp.disable_features("honest-but-curious")
     with pytest.raises(OpenDPException, match="honest-but-curious"):
         make_measurement(DPLloyd(2, bounds=(0, 1)))

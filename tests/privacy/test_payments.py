@@ -4,7 +4,6 @@ import math
 import os
 import pickle
 import shutil
-import signal
 import sqlite3
 from fractions import Fraction
 
@@ -23,7 +22,8 @@ from sklearn_dptda.privacy import (
     _ledger_stores,
 )
 from sklearn_dptda.privacy._guarantee import Charge, Sums
-from tests._fragile import dask_on_this_machine
+from tests._fragile import KILL
+from tests.privacy._forked import Child
 from tests.privacy._pay_ahead import pay_ahead
 
 KEY = "0123456789abcdef" * 2
@@ -36,7 +36,7 @@ def accountant(request, tmp_path):
     return PrivacyAccountant(1.0, 1e-5, path=place)
 
 
-def test_one_key_pays_once(accountant):
+def test_accountant_pays_once_under_one_key(accountant):
     line = {"what": "a histogram", "estimator": "Histogram", "parameters": {"bins": 3}}
     for _ in range(3):
         accountant.spend(0.4, key=KEY, **line)
@@ -49,18 +49,20 @@ def test_one_key_pays_once(accountant):
         accountant.spend(0.4, key=KEY[1:] + "x", **line)
 
 
-@pytest.mark.parametrize("key", ["short", 7, b"0" * 32])
-def test_what_is_no_key_is_refused(accountant, key):
-    with pytest.raises(ValueError, match="key must be a string"):
-        accountant.spend(0.1, key=key)
-    with pytest.raises(ValueError, match="key must be a ReleaseKey"):
-        release_once(DPLloyd(2), np.zeros((4, 2)), key)
+def test_accountant_refuses_what_is_no_key():
+    accountant = PrivacyAccountant(1.0)
+    for key in ("short", 7, b"0" * 32):
+        with pytest.raises(ValueError, match="key must be a string"):
+            accountant.spend(0.1, key=key)
+        with pytest.raises(ValueError, match="key must be a ReleaseKey"):
+            release_once(DPLloyd(2), np.zeros((4, 2)), key)
     assert len(accountant) == 0
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
+def test_accountant_refuses_another_payment_under_a_key(accountant):
+    line = {"epsilon": 0.2, "what": "a histogram", "parameters": {"bins": 3}}
+    accountant.spend(key=KEY, **line)
+    for other in (
         {"epsilon": 0.3},
         {"delta": 1e-6},
         {"rho": 0.01},
@@ -68,15 +70,10 @@ def test_what_is_no_key_is_refused(accountant, key):
         {"estimator": "Other"},
         {"parameters": {"bins": 4}},
         {"adjacency": "add-remove"},
-    ],
-    ids=lambda other: next(iter(other)),
-)
-def test_another_line_under_a_key_is_refused(accountant, other):
-    line = {"epsilon": 0.2, "what": "a histogram", "parameters": {"bins": 3}}
-    accountant.spend(key=KEY, **line)
-    with pytest.raises(PrivacyLedgerError, match="Something else was paid for"):
-        accountant.spend(key=KEY, **{**line, **other})
-    assert accountant.total().epsilon == 0.2
+    ):
+        with pytest.raises(PrivacyLedgerError, match="Something else was paid for"):
+            accountant.spend(key=KEY, **{**line, **other})
+    assert accountant.total().epsilon == 0.2 and len(accountant) == 1
 
 
 def guarantee(epsilon, **other):
@@ -84,7 +81,7 @@ def guarantee(epsilon, **other):
     return PrivacyGuarantee(epsilon, released="a number", seeded=False, **{**stated, **other})
 
 
-def test_payments_ahead_are_all_made_or_none(accountant):
+def test_ledger_pays_ahead_all_or_none(accountant):
     pay_ahead(accountant, [(guarantee(0.2), "A", 3), (guarantee(0.1), "B", 2)])
     assert accountant.total().epsilon == pytest.approx(0.8)
     assert accountant.spends()["number"].tolist() == [1, 2, 3, 4, 5]
@@ -97,7 +94,7 @@ def reserved(*guarantees):
     return Reservation(PrivacyAccountant(10.0), PaidAhead(guarantees))
 
 
-def test_a_reservation_covers_what_was_paid_and_nothing_else():
+def test_reservation_covers_what_was_paid_alone():
     reservation = reserved(guarantee(0.5), guarantee(0.5, delta=1e-6))
     reservation.spend(0.5, 1e-7)
     reservation.spend(0.4)
@@ -114,7 +111,7 @@ def test_a_reservation_covers_what_was_paid_and_nothing_else():
     assert len(reservation) == 0
 
 
-def test_what_leaves_its_task_is_the_accountant_itself():
+def test_reservation_outside_its_task_is_the_accountant():
     accountant = PrivacyAccountant(10.0)
     paid = PaidAhead([guarantee(0.5)])
     reservation = Reservation(accountant, paid)
@@ -126,25 +123,7 @@ def test_what_leaves_its_task_is_the_accountant_itself():
     assert accountant.total().epsilon == 0.5
 
 
-def test_a_copied_file_is_no_second_budget(tmp_path, monkeypatch):
-    path, copy = tmp_path / "a.db", tmp_path / "b.db"
-    original = PrivacyAccountant(1.0, path=path)
-    original.spend(0.5)
-    shutil.copy(path, copy)
-    with pytest.raises(PrivacyLedgerError, match="is a copy"):
-        PrivacyAccountant.open(copy)
-    original.spend(0.25)
-    # A renamed file is still the same file.
-    PrivacyAccountant.open(path.rename(tmp_path / "c.db")).spend(0.25)
-    # Payments that this user has seen stay spent. Other users know only the payments in the copy.
-    PrivacyAccountant.open(shutil.copy(copy, tmp_path / "d.db"), moved=True)
-    assert PrivacyAccountant.open(tmp_path / "d.db").remaining().epsilon == 0.0
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "somebody else"))
-    assert PrivacyAccountant.open(copy, moved=True).remaining().epsilon == 0.5
-    PrivacyAccountant.open(copy).spend(0.5)
-
-
-def test_another_machine_is_refused(tmp_path, monkeypatch):
+def test_ledger_file_refuses_another_machine(tmp_path, monkeypatch):
     path = tmp_path / "a.db"
     accountant = PrivacyAccountant(1.0, path=path)
     travelled = pickle.dumps(accountant)
@@ -160,7 +139,7 @@ def test_another_machine_is_refused(tmp_path, monkeypatch):
         accountant.total()
 
 
-def test_a_file_put_in_place_of_a_ledger_is_refused(tmp_path):
+def test_ledger_file_refuses_a_copy_in_its_place(tmp_path):
     path, backup = tmp_path / "a.db", tmp_path / "backup.db"
     accountant = PrivacyAccountant(1.0, path=path)
     shutil.copy(path, backup)
@@ -171,7 +150,7 @@ def test_a_file_put_in_place_of_a_ledger_is_refused(tmp_path):
         accountant.spend(1.0)
 
 
-def test_a_ledger_of_this_process_that_moves_to_a_file_is_no_copy():
+def test_ledger_in_memory_takes_its_payments_to_a_file():
     accountant = PrivacyAccountant(1.0)
     accountant.spend(0.5)
     other = pickle.loads(pickle.dumps(accountant))
@@ -179,18 +158,7 @@ def test_a_ledger_of_this_process_that_moves_to_a_file_is_no_copy():
     assert accountant.remaining().epsilon == 0.0
 
 
-def test_a_ledger_with_two_names_is_refused(tmp_path):
-    accountant = PrivacyAccountant(1.0, path=tmp_path / "a.db")
-    accountant.spend(0.1)
-    os.link(tmp_path / "a.db", tmp_path / "b.db")
-    for spend in (accountant.spend, lambda _: PrivacyAccountant.open(tmp_path / "b.db")):
-        with pytest.raises(PrivacyLedgerError, match="several names"):
-            spend(0.1)
-    os.unlink(tmp_path / "b.db")
-    accountant.spend(0.1)
-
-
-def test_payments_are_in_the_file_itself(tmp_path):
+def test_ledger_file_holds_all_payments_beside_readers(tmp_path):
     # Moving the file, at the same time as readers or after a crash, moves all payments.
     accountant = PrivacyAccountant(1.0, path=tmp_path / "a.db")
     reader = sqlite3.connect(tmp_path / "a.db")
@@ -202,20 +170,20 @@ def test_payments_are_in_the_file_itself(tmp_path):
     reader.close()
 
 
-def test_a_reservation_takes_the_cheapest_that_covers():
+def test_reservation_takes_the_cheapest_payment_that_covers():
     reservation = reserved(guarantee(8.0), guarantee(8.0), guarantee(0.05))
     for epsilon in (8.0, 0.05, 8.0):
         reservation.spend(epsilon)
 
 
-def test_huge_losses_and_infinite_ones():
+def test_accountant_adds_up_huge_and_infinite_losses():
     accountant = PrivacyAccountant(math.inf)
     for epsilon in (1e308, 1e308, 1e308, math.inf):
         accountant.spend(epsilon)
     assert accountant.total().epsilon == math.inf
 
 
-def test_sums_lose_nothing():
+def test_sums_are_exact_and_survive_text():
     values = [0.1, 1e-300, 5e-324, 1e6, 2.0**-40] * 7
     sums = Sums()
     for value in values:
@@ -225,13 +193,12 @@ def test_sums_lose_nothing():
     assert Sums.from_text(Sums.of([(Charge(math.inf), 2)]).to_text()).epsilon == math.inf
 
 
-@pytest.mark.engines
-def test_a_payment_reads_no_other_lines(tmp_path):
+@pytest.mark.laws
+def test_ledger_payment_reads_no_other_lines(tmp_path):
     accountant = PrivacyAccountant(1e9, path=tmp_path / "a.db")
     pay_ahead(accountant, [(guarantee(0.5), "A", 500)])
     steps = []
     for _ in range(2):
-        connection = sqlite3.connect(tmp_path / "a.db")
         count = [0]
 
         def tick(count=count):
@@ -247,14 +214,13 @@ def test_a_payment_reads_no_other_lines(tmp_path):
         accountant._ledger.store = Counting(accountant._ledger.store.location)
         accountant.spend(0.25)
         steps.append(count[0])
-        connection.close()
         pay_ahead(accountant, [(guarantee(0.5), "A", 5000)])
     # Steps of SQLite's virtual machine after 500 lines and after 5,500: trees grow by at most one
     # level.
     assert steps[1] < 1.2 * steps[0]
 
 
-def test_names_of_keys_tell_nothing_and_differ():
+def test_release_key_names_differ_and_tell_nothing():
     key = ReleaseKey()
     names = {key.name()} | {key.child(i).name() for i in range(100)} | {ReleaseKey().name()}
     assert len(names) == 102 and all(len(name) == 32 for name in names)
@@ -263,37 +229,19 @@ def test_names_of_keys_tell_nothing_and_differ():
     assert repr(key) == "ReleaseKey()" and key.name() not in repr(key)
 
 
-def _pay_and_die(model, X, key, once):
-    released = release_once(model, X, key)["cluster_centers_"]
-    once(released)
-    return released
-
-
-class _Once:
-    """Keeps the first release that it sees, and kills the worker that made it."""
-
-    def __init__(self, path):
-        self.path = str(path)
-
-    def __call__(self, released):
-        try:
-            with open(self.path, "xb") as file:
-                np.save(file, released)
-        except FileExistsError:
-            return
-        os.kill(os.getpid(), signal.SIGKILL)
+def pay_and_die(say, sent, X, key):
+    say(release_once(pickle.loads(sent), X, key)["cluster_centers_"])
+    os.kill(os.getpid(), KILL)
 
 
 @pytest.mark.engines
-def test_workers_that_die_share_a_ledger_in_a_server(fresh_database, tmp_path):
+def test_release_once_in_a_server_repeats_a_release_of_a_dead_process(fresh_database):
     X = np.random.default_rng(0).uniform(size=(400, 2))
-    budget = PrivacyAccountant(5.0, 1e-4, path=fresh_database)
+    # The budget covers one payment, which the process that died has made.
+    budget, key = PrivacyAccountant(0.5, 1e-4, path=fresh_database), ReleaseKey()
     model = DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget)
-    once, keys = _Once(tmp_path / "first.npy"), [ReleaseKey() for _ in range(10)]
-    with dask_on_this_machine() as client:
-        futures = [client.submit(_pay_and_die, model, X, key, once, pure=False) for key in keys]
-        releases = client.gather(futures)
-    # The budget covers exactly ten payments, and the worker that died had paid one of them.
-    assert budget.remaining().epsilon == 0 and len(budget) == 10
-    first = np.load(tmp_path / "first.npy")
-    assert sum(np.array_equal(first, release) for release in releases) == 1
+    child = Child(pay_and_die, pickle.dumps(model), X, key)
+    (first,) = child.go().words(exit_code=-KILL)
+    assert budget.remaining().epsilon == 0 and len(budget) == 1
+    assert np.array_equal(release_once(model, X, key)["cluster_centers_"], first)
+    assert len(budget) == 1

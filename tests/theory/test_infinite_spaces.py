@@ -28,8 +28,8 @@ def snake(n, d):
     return cells
 
 
-@pytest.mark.parametrize("k", [2, 4, 8])
-def test_lower_bound_of_measures_is_a_packing(k):
+@pytest.mark.parametrize("k", [2, 8])
+def test_measure_scale_lower_bound_is_a_packing(k):
     # The atoms of the proof on a line, by distances of distribution functions: measures that differ
     # in more than a quarter of the cells, chosen greedily, are as many as claimed.
     grid = (np.arange(4000) + 0.5) / 4000
@@ -53,7 +53,7 @@ def test_lower_bound_of_measures_is_a_packing(k):
 
 
 @pytest.mark.parametrize(("d", "n"), [(1, 2), (1, 5), (1, 9), (2, 2), (2, 3), (3, 2)])
-def test_few_measures_come_near_all(d, n):
+def test_measure_scale_few_measures_come_near_all(d, n):
     # Lemma A.1 with middles of cells: the path through all cells, nearest multiples, both halves.
     rng = np.random.default_rng(0)
     way = snake(n, d)
@@ -79,13 +79,16 @@ def test_few_measures_come_near_all(d, n):
     assert 0.2 / n < worst <= 1 / n
 
 
-@pytest.mark.parametrize(("d", "m"), [(1, 1), (1, 4), (2, 2), (2, 3), (3, 2)])
-def test_functions_of_one_code_are_near(d, m):
+@pytest.mark.parametrize(
+    ("d", "m"),
+    [(1, 1), (1, 4), (2, 2), *(pytest.param(*c, marks=pytest.mark.laws) for c in ((2, 3), (3, 2)))],
+)
+def test_lipschitz_scale_functions_of_one_code_are_near(d, m):
     # The codes of the proof: successive values differ by at most one step, and the first is -1 or
     # 0.
     rng = np.random.default_rng(1)
     middles = (snake(m, d) + 0.5) / m
-    points = np.vstack([rng.random((500, d)), np.ones((1, d)), middles])
+    points = np.vstack([rng.random((200, d)), np.ones((1, d)), middles])
     size = np.abs(points).max(axis=1)
     functions = [size, -size]
     for _ in range(300):
@@ -103,7 +106,7 @@ def test_functions_of_one_code_are_near(d, m):
         assert np.ptp(group, axis=0).max() < 2 / m
 
 
-def test_functions_and_measures_at_small_rates():
+def test_lipschitz_and_measure_scale_at_small_rates():
     # Two opposite ones: the whole diameter, 2 and 1, is the scale up to log(2) and 2 log(2).
     for d in (1, 2, 3):
         assert float(lipschitz_scale(d, alpha=0.69)) == 2.0
@@ -114,8 +117,8 @@ def test_functions_and_measures_at_small_rates():
             assert measures.upper <= 40 * measures.lower
 
 
-@pytest.mark.parametrize("alpha", [0.5, 1.0, 4.0, 20.0, 100.0])
-def test_balls_of_normed_spaces(alpha):
+@pytest.mark.parametrize("alpha", [0.5, 4.0, 100.0])
+def test_normed_scale_of_balls_and_cubes(alpha):
     # Theorem 6.1 for the unit ball, of diameter 2, with the order of d / alpha, and the cube.
     for d in (1, 2, 5, 20):
         cube = normed_scale(d, alpha=alpha, diameter=1.0)
@@ -132,7 +135,7 @@ def test_balls_of_normed_spaces(alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.5, 4.0, 32.0])
-def test_diametric_scale_of_words(alpha):
+def test_baire_diametric_scale_equals_the_finite_scale(alpha):
     for f, g in PAIRS:
         k = np.arange(1, 7, dtype=float)
         closed = float(baire_diametric_scale(f(k), g(k), alpha=alpha))
@@ -148,9 +151,15 @@ def test_diametric_scale_of_words(alpha):
         baire_diametric_scale([1.0, 1.0], [1.0, 0.5])
 
 
-@pytest.mark.parametrize("n", [60, 201])
-@pytest.mark.parametrize("alpha", [2.0, 4.0, 16.0, 64.0])
-def test_doubling_bounds_say_something(n, alpha):
+@pytest.mark.parametrize(
+    ("n", "alpha"),
+    [
+        (60, 2.0),
+        (60, 16.0),
+        *(pytest.param(201, alpha, marks=pytest.mark.laws) for alpha in (4.0, 64.0)),
+    ],
+)
+def test_doubling_scale_bounds_of_a_line_are_near(n, alpha):
     # On a line of many points, both sides are near log(2) / alpha, the value of the interval.
     bounds = doubling_scale(line(n), alpha=alpha)
     assert bounds.upper <= 1.6 * bounds.lower
@@ -161,7 +170,7 @@ def test_doubling_bounds_say_something(n, alpha):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("alpha", [0.5, 2.0, 8.0, 32.0])
-def test_doubling_bounds_hold_what_is_exact(alpha):
+def test_doubling_scale_bounds_enclose_the_exact_scale(alpha):
     some_are_apart = False
     for D in many_spaces():
         exact = float(doubling_scale(D, alpha=alpha))

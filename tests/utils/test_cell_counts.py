@@ -10,9 +10,8 @@ from sklearn_dptda.rows._intervals import CellCounts
 from sklearn_dptda.rows._rows import Rows, Tally
 
 
-@pytest.mark.parametrize("d", [1, 3])
-@pytest.mark.parametrize("n_parts", [1, 2, 9, 60])
-def test_counts_add_up_in_any_order(d, n_parts, rng):
+@pytest.mark.parametrize(("d", "n_parts"), [(1, 2), (1, 60), (3, 1), (3, 9)])
+def test_cell_counts_add_up_in_any_order(d, n_parts, rng):
     cells = rng.integers(0, 7, size=(500, d))
     expected = np.unique(cells, axis=0, return_counts=True)
     parts = [CellCounts.of(part) for part in np.array_split(cells, n_parts)]
@@ -22,14 +21,14 @@ def test_counts_add_up_in_any_order(d, n_parts, rng):
     assert all(map(np.array_equal, coarse, np.unique(cells >> 1, axis=0, return_counts=True)))
 
 
-def test_small_pieces_are_merged_before_they_outgrow_the_large_one(rng):
+def test_cell_counts_merge_small_pieces_in_time(rng):
     total = CellCounts.of(np.arange(1000)[:, None])
     for _ in range(200):
         total += CellCounts.of(rng.integers(0, 1000, size=(50, 1)))
         assert sum(len(counts) for _, counts in total.pieces) < 2 * 1000 + 50
 
 
-def test_tallies_say_what_was_refused_and_add_to_nothing():
+def test_tally_says_what_was_refused_and_adds_to_nothing():
     good, bad = Tally(3, (np.ones(2), 1)), Tally.of(int, "no number")
     assert (good + 0).n_rows == (0 + good).n_rows == 3
     both = good + good
@@ -41,7 +40,7 @@ def test_tallies_say_what_was_refused_and_add_to_nothing():
     assert (good + Tally(1, (np.ones(3), 1))).refused is not None
 
 
-def test_sums_are_those_of_mapped_rows(rng):
+def test_rows_sum_mapped_and_selected_columns(rng):
     X = rng.normal(size=(10_000, 3))
     rows = Rows.of_arrays([X[:7], X[7:]]).map(np.sign).selected([2, 0])
     assert rows.n_features == 2
