@@ -18,9 +18,8 @@ from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutants._faults import FAULTS, Fault
-
 ROOT = Path(__file__).resolve().parents[2]
+FAULTS = Path(__file__).with_name("faults.txt")
 # Everything that tests of the unit layer import, except for the package itself.
 LIBRARIES = (
     "dask.array", "dask.dataframe", "gudhi.hera", "joblib", "matplotlib.pyplot", "networkx",
@@ -30,6 +29,31 @@ LIBRARIES = (
 )  # fmt: skip
 # Some faults let a loop run for ever. No test of the unit layer takes nearly as long, in seconds.
 LONGEST = 900.0
+
+
+class Fault(NamedTuple):
+    """A text of one file of the package, a wrong text in its place, and tests that run first."""
+
+    name: str
+    path: str
+    right: str
+    wrong: str
+    tests: list[str]
+
+
+def faults_of(text: str) -> list[Fault]:
+    """Read the format of ``faults.txt``."""
+    found, path, tests = [], "", []
+    for line in text.splitlines():
+        if line.startswith("    "):
+            name, _, change = line.strip(" ").partition(" :: ")
+            right, _, wrong = change.replace("\\n", "\n").partition(" >>> ")
+            wrong = "" if wrong == "<nothing>" else wrong
+            found.append(Fault(f"{path}: {name}", path, right, wrong, tests))
+        elif line and not line.startswith("#"):
+            path, _, names = line.partition(" | ")
+            tests = names.split()
+    return found
 
 
 class Verdict(NamedTuple):
@@ -150,7 +174,7 @@ def main() -> int:
     options = parser.parse_args()
     faults = [
         fault
-        for fault in FAULTS
+        for fault in faults_of(FAULTS.read_text(encoding="utf-8"))
         if not options.words or any(word in fault.name for word in options.words)
     ]
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MPLBACKEND="Agg")
