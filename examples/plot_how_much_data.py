@@ -41,7 +41,7 @@ LOOPS = PrivatePersistence(homology_dimensions=1)
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    SIZES, N_SEEDS, N_CLOUDS = (1000, 10_000), 1, 10
+    SIZES, N_SEEDS, N_CLOUDS = (1000, 10_000), 1, 5
     # These are the choices of nearly all plans, and the search for them takes most of the time.
     LAKE |= {"m": 0.3, "max_distance": 1.0}
 # sphinx_gallery_end_ignore

@@ -25,7 +25,7 @@ N_PEOPLE = 600
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    N_PEOPLE = 400
+    N_PEOPLE = 300
 # sphinx_gallery_end_ignore
 
 # %%

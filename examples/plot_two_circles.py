@@ -32,7 +32,7 @@ dtm = DTMFiltration(m=0.2, bounds=(-2.5, 3))
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    SIZES, N_RELEASES = np.array([1000, 4000]), 3
+    SIZES, N_RELEASES = np.array([1000, 4000]), 2
     dtm.set_params(resolution=31)
 # sphinx_gallery_end_ignore
 X = make_two_circles(4000, random_state=0)

@@ -34,7 +34,7 @@ SIZES, N_REPEATS = (200, 500, 1000), 4
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    N, N_BLOCK, SIZES, N_REPEATS = 200, 100, (50, 100), 1
+    N, N_BLOCK, SIZES, N_REPEATS = 150, 50, (50, 100), 1
 # sphinx_gallery_end_ignore
 EPSILONS = (1.0, 2.0, 4.0)
 PLANE_BLOCKS = np.array([[0.9, 0.25], [0.4, 0.85], [0.05, 0.05]])

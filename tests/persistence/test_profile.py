@@ -384,7 +384,7 @@ def test_persistence_profile_guarantee_composes_with_private_bounds(circles, sma
     with pytest.warns(PrivacyLeakWarning, match="bounds"):
         leaky = DTMFiltration(0.2, resolution=11).fit_transform([circles])
     assert not guarantee(leaky).holds
-    private_box = PrivateBounds(0.5, start=(-10, 10))
+    private_box = PrivateBounds(0.5, start=(-10, 10), random_state=0)
     boxed = DTMFiltration(0.2, bounds=private_box, resolution=11).fit_transform([circles])
     assert guarantee(boxed).epsilon == 1.5
 

@@ -408,7 +408,8 @@ def test_filtration_refuses_private_bounds_that_do_not_fit_unpaid():
 
 def test_filtration_keeps_the_guarantee_of_its_box_if_refused():
     X = [make_two_circles(200, random_state=0)]
-    private = PrivateBounds(0.75, start=(-50, 50), accountant=PrivacyAccountant(1.0))
+    budget = PrivacyAccountant(1.0)
+    private = PrivateBounds(0.75, start=(-50, 50), accountant=budget, random_state=0)
     filtration = DTMFiltration(bounds=private, resolution=11).fit(X)
     with pytest.raises(PrivacyBudgetExceeded):
         filtration.fit(X)

@@ -25,7 +25,8 @@ def test_html_shows_only_the_budget_before_fit():
 
 
 def test_html_shows_the_guarantee_and_what_remains_after_fit():
-    private = DPLloyd(2, epsilon=1.0, delta=0.0, bounds=(0, 1), accountant=PrivacyAccountant(3.0))
+    budget = PrivacyAccountant(3.0)
+    private = DPLloyd(2, 1.0, 0.0, bounds=(0, 1), accountant=budget, random_state=0)
     page = shown(private.fit(X))
     assert str(private.privacy_guarantee_) in page
     assert "Remaining: epsilon=2, delta=0" in page

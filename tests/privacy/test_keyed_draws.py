@@ -283,7 +283,7 @@ def test_release_once_confirms_no_guess_of_a_record():
         D = np.random.default_rng(seed).integers(0, 2, size=(50, 1)).astype(float)
         guess = D.copy()
         guess[-1] = 1 - D[-1]
-        budget, key = PrivacyAccountant(1.0), ReleaseKey()
+        budget, key = PrivacyAccountant(1.0), KEY.child(seed)
         model = DPLloyd(1, 0.01, 0.0, bounds=(0, 1), accountant=budget)
         release_once(model, D, key)
         with pytest.raises(PrivacyLedgerError):

@@ -41,7 +41,7 @@ WARNED = {
     "too many clusters": lambda: DPMoGMorse(9, 3, bounds=(-5, 5)).fit(X[:300]),
     "too few peaks": lambda: DPToMATo(10, 100.0, (-5, 5), n_bins=4, random_state=0).fit(X),
     "components": lambda: ToMATo(n_clusters=1, radius=0.001).fit(X[:20]),
-    "a private box": lambda: PrivateBounds(1.0, start=(-0.1, 0.1)).fit(X),
+    "a private box": lambda: PrivateBounds(1.0, start=(-0.1, 0.1), random_state=0).fit(X),
     "noise": lambda: PrivatePersistence(0.01).fit(F),
     "noise, transformed": lambda: PrivatePersistence(0.01).fit_transform(F),
     "candidates": lambda: MetricExponentialMechanism(1.0).fit(X[:5]),
@@ -67,7 +67,11 @@ def test_privacy_leak_warning_is_said_for_each_line():
 
 @pytest.mark.parametrize(
     "private",
-    [DPLloyd(2, **NARROW), DPMoG(2, **NARROW), PrivateBounds(1.0, start=(-0.1, 0.1))],
+    [
+        DPLloyd(2, **NARROW),
+        DPMoG(2, **NARROW),
+        PrivateBounds(1.0, start=(-0.1, 0.1), random_state=0),
+    ],
     ids=lambda kind: type(kind).__name__,
 )
 def test_paid_release_is_there_where_warnings_are_errors(private):
@@ -81,14 +85,13 @@ def test_paid_release_is_there_where_warnings_are_errors(private):
 
 def test_private_bounds_are_there_where_warnings_are_errors():
     accountant = PrivacyAccountant(1000.0)
-    outside = DTMFiltration(
-        bounds=PrivateBounds(50.0, start=(-0.1, 0.1), accountant=accountant), resolution=5
-    )
+    narrow = PrivateBounds(50.0, start=(-0.1, 0.1), accountant=accountant, random_state=0)
+    outside = DTMFiltration(bounds=narrow, resolution=5)
     with warnings.catch_warnings(action="error"), pytest.raises(UserWarning, match=OUTSIDE):
         outside.fit([X])
     assert len(accountant) == 1 and outside.transform([X])[0].bounds_guarantee.epsilon == 50
     rows = X[:300] * [1000.0, 1.0]
-    bounds = PrivateBounds(100.0, shape="box", accountant=accountant)
+    bounds = PrivateBounds(100.0, shape="box", accountant=accountant, random_state=0)
     filtration = DTMFiltration(bounds=bounds, resolution=5)
     with warnings.catch_warnings(action="error"), pytest.raises(UserWarning, match="sides"):
         filtration.fit([rows])

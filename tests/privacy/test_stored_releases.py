@@ -482,7 +482,8 @@ def test_ledger_from_before_learns_to_store(tmp_path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DROP TABLE privacy_release")
     budget = PrivacyAccountant.open(path)
-    DPLloyd(2, delta=0.0, bounds=(0, 1), adjacency="replace-one", accountant=budget).fit(X)
+    model = DPLloyd(2, delta=0.0, bounds=(0, 1), adjacency="replace-one", random_state=0)
+    model.set_params(accountant=budget).fit(X)
     assert [release.size is None for release in budget.releases()] == [True, False]
 
 
@@ -578,7 +579,7 @@ def test_release_replicates_stores_no_results_with_records(make, tmp_path):
 @NOISE
 def test_release_replicates_stores_no_exact_diagrams(tmp_path):
     budget = PrivacyAccountant(1e3, path=tmp_path / "a.db")
-    box = PrivateBounds(1.0, start=(0, 1), accountant=budget)
+    box = PrivateBounds(1.0, start=(0, 1), accountant=budget, random_state=0)
     exact = make_pipeline(DTMFiltration(bounds=box, resolution=5), CubicalPersistence())
     release_replicates(exact, [X], 2)
     partly = make_pipeline(

@@ -173,11 +173,11 @@ def _same_sums(Y):
 
 
 OF_ROWS = [
-    DPLloyd(2, bounds=(0, 1)),
-    DPToMATo(bounds=(0, 1)),
-    PrivatePCA(1, bounds=(0, 1)),
-    PrivateMeasure(depth=3),
-    PrivateBounds(1.0),
+    DPLloyd(2, bounds=(0, 1), random_state=0),
+    DPToMATo(bounds=(0, 1), random_state=0),
+    PrivatePCA(1, bounds=(0, 1), random_state=0),
+    PrivateMeasure(depth=3, random_state=0),
+    PrivateBounds(1.0, random_state=0),
 ]
 
 
@@ -250,21 +250,22 @@ def _interrupts(i):
 
 
 def _dies(folder, always, victim, i):
-    """The victim dies the first time or ``always``, the first time beside a task that is running.
+    """The victim dies, once or ``always``; the first time, a later task runs beside it.
 
-    The tasks after it wait for it, because otherwise they may all have finished before it starts.
+    That task waits for the victim, and ends with its process, because engines end all processes if
+    one has died. Otherwise, all tasks might have finished before the engine notices the death.
     """
     begun, beside, dying = (folder / name for name in ("begun", "beside", "dying"))
+    if i > victim and not dying.exists():
+        wait_until(begun.exists, "the victim has begun")
+        beside.touch()
+        wait_until(lambda: False, "this process is ended")
     if i == victim:
         begun.touch()
         wait_until(beside.exists, "a task is running in the other process")
         if always or not dying.exists():
             dying.touch()
             os.kill(os.getpid(), KILL)
-    if i > victim:
-        wait_until(begun.exists, "the victim has begun")
-        beside.touch()
-        wait_until(dying.exists, "the victim dies")
     return i
 
 

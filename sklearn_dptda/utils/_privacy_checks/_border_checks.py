@@ -129,10 +129,10 @@ def _check_noise(crossing: Crossing, drawn: str, scale: float, size: Any) -> Non
 def recorded_release(
     estimator: Any, data: Any, compute: Callable[[Any, Any], Any] = release
 ) -> tuple[Transcript, PrivacyGuarantee]:
-    """Draws of a release from an input, and the guarantee."""
+    """Draws of a release of a seeded estimator from an input, and the guarantee."""
     estimator = clone(estimator)
-    if estimator.get_params()["random_state"] is None:
-        estimator.set_params(random_state=0)
+    # Public choices of a replay, such as the first centres, must be the same.
+    assert estimator.get_params()["random_state"] is not None
     transcript = recorded(lambda: compute(estimator, data))
     return transcript, estimator.privacy_guarantee_
 
@@ -141,6 +141,8 @@ def replayed(
     estimator: Any, first: Any, second: Any, compute: Callable[[Any, Any], Any] = release
 ) -> tuple[Transcript, PrivacyGuarantee]:
     """Draws of a release from one input, replayed for another, and the guarantee."""
+    if estimator.get_params()["random_state"] is None:
+        estimator = clone(estimator).set_params(random_state=0)
     transcript, guarantee = recorded_release(estimator, first, compute)
     transcript.replay(lambda: compute(clone(estimator), second))
     return transcript, guarantee
