@@ -112,7 +112,8 @@ class Doomed(TransformerMixin, BaseEstimator):
     """Kills its worker in enumerated calls: all copies in all workers number their calls together.
 
     It dies in ``transform`` or, with ``leaving``, while the finished result is packed to be sent.
-    What it had been given in call 3 is then in the file ``died-3``.
+    What it had been given in call 3 is then in the file ``died-3``. If the engine ends the worker
+    before that, because another one has died, a later call dies instead.
     """
 
     def __init__(self, folder, spared, calls, leaving=False):
@@ -128,34 +129,37 @@ class Doomed(TransformerMixin, BaseEstimator):
         if os.getpid() == self.spared:
             return X
         number = take_number(self.folder)
-        if number not in self.calls:
+        files = (os.path.join(self.folder, f"died-{i}") for i in self.calls if i <= number)
+        due = next((file for file in files if not os.path.exists(file)), None)
+        if due is None:
             return X
-        die = _Death(os.path.join(self.folder, f"died-{number}"), X)
-        return _Leaving(X, die) if self.leaving else die()
+        if self.leaving:
+            return _Leaving(X, due)
+        _die(due, X)
+        return X
 
 
-class _Death:
-    """Writes down what its process had in its hands, and kills the process."""
-
-    def __init__(self, path, seen):
-        self.path = path
-        self.seen = seen
-
-    def __call__(self):
-        with open(self.path, "xb") as file:
-            pickle.dump(self.seen, file)
+def _die(path, seen):
+    """Write down what this process has in its hands, and kill it, if no other one has done so."""
+    own = f"{os.path.dirname(path)}/seen-by-{os.getpid()}-{os.path.basename(path)}"
+    with open(own, "wb") as file:
+        pickle.dump(seen, file)
+    # The file has this name only when it is complete, even if the engine ends this process now.
+    with contextlib.suppress(FileExistsError):
+        os.link(own, path)
         os.kill(os.getpid(), KILL)
 
 
 class _Leaving(list):
     """A list that kills the process that packs it."""
 
-    def __init__(self, items, die):
+    def __init__(self, items, path):
         super().__init__(items)
-        self.die = die
+        self.path = path
 
     def __reduce__(self):
-        self.die()
+        _die(self.path, list(self))
+        return list, (list(self),)
 
 
 class FailsOnce(TransformerMixin, BaseEstimator):

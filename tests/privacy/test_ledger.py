@@ -432,7 +432,7 @@ def test_ledger_in_memory_that_is_not_shared_is_refused_in_a_fork(monkeypatch):
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_ledger_does_not_hang_in_forks_and_threads():
     # Two threads fork while others make accountants and spend. Every child must pay and exit.
-    stop, shared, codes = threading.Event(), PrivacyAccountant(np.inf), []
+    stop, shared, running, codes = threading.Event(), PrivacyAccountant(np.inf), set(), []
 
     def busy():
         while not stop.is_set():
@@ -449,7 +449,9 @@ def test_ledger_does_not_hang_in_forks_and_threads():
                     code = 0
                 finally:
                     os._exit(code)
+            running.add(child)
             codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            running.remove(child)
 
     threads = [threading.Thread(target=busy, daemon=True) for _ in range(2)]
     forkers = [threading.Thread(target=forks, daemon=True) for _ in range(2)]
@@ -458,10 +460,12 @@ def test_ledger_does_not_hang_in_forks_and_threads():
     try:
         for thread in forkers:
             # They need a second or two. A process that hangs does so for ever.
-            thread.join(timeout=600)
+            thread.join(timeout=300)
             assert not thread.is_alive()
     finally:
         stop.set()
+        for child in running:
+            os.kill(child, KILL)
     assert codes == [0] * 10
 
 
