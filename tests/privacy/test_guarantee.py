@@ -50,3 +50,13 @@ def test_guarantee_is_frozen_and_pickles():
 def test_guarantee_refuses_impossible_numbers(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         PrivacyGuarantee(**{"epsilon": 1.0, "delta": 0.0, "seeded": False, **BASE, **bad})
+
+
+def test_guarantee_sum_adds_epsilon_delta_and_rho():
+    first = PrivacyGuarantee(1.0, 1e-6, rho=0.25, seeded=False, **BASE)
+    # A pure loss of 2 is 2-zCDP.
+    both = first + PrivacyGuarantee(2.0, 0.0, seeded=True, **BASE)
+    assert (both.epsilon, both.delta, both.rho) == (3.0, 1e-6, 2.25)
+    assert both.seeded and both.released == "a thing; a thing"
+    with pytest.raises(ValueError, match="do not add: replace-one of one point, and replace-one"):
+        first + PrivacyGuarantee(1.0, 0.0, seeded=False, **{**BASE, "unit": "one row"})
