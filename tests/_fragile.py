@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -221,7 +222,8 @@ def reported(folder, monkeypatch):
 
     def kept(*arguments):
         # A release that is handed over now is put aside when the next one comes.
-        open(os.path.join(folder, f"kept-{next(count)}"), "x").close()
+        # The signal may come while the file is open.
+        Path(folder, f"kept-{next(count)}").touch(exist_ok=False)
         keep(*arguments)
 
     def received(*arguments):

@@ -22,6 +22,9 @@ LAYERS = ("unit", "conformance", "laws", "engines", "nightly")
 
 
 def pytest_configure(config):
+    # Each worker that xdist starts has a core of its own. More threads only wait for each other.
+    for library in ("OMP", "OPENBLAS", "MKL"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     # Marks of ledgers are kept in the home of a user. Tests must leave nothing there.
     config.state_home = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="state_")
 
