@@ -1,4 +1,7 @@
+import numpy as np
 import pytest
+
+from tests.cli._paying import ADJACENCY, ROWS
 
 
 @pytest.fixture(autouse=True)
@@ -14,3 +17,11 @@ def _no_false_alarms(monkeypatch):
     With twice the margin, one of 10^8 does.
     """
     monkeypatch.setattr("sklearn_dptda.rows._estimator._CERTAIN_DEVIATIONS", 14.0)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", ROWS)
+    np.save("graph.npy", ADJACENCY)
+    return tmp_path

@@ -12,14 +12,13 @@ import pytest
 from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._read_points import read_points
 
-RNG = np.random.default_rng(0)
 BOX = ("--bounds", "-2", "2", "--epsilon", "50", "--resolution", "21", "-o", "out")
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, rng):
     monkeypatch.chdir(tmp_path)
-    angles = RNG.uniform(0, 2 * np.pi, 600)
+    angles = rng.uniform(0, 2 * np.pi, 600)
     ring = np.c_[np.cos(angles), np.sin(angles)]
     cells = ring.astype(object)
     cells[::30, 0] = ["", "n/a", "NaN", "-", "null"] * 4

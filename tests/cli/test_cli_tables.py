@@ -19,8 +19,6 @@ from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._read_points import read_points
 from tests._fragile import wait_until
 
-RNG = np.random.default_rng(0)
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -59,8 +57,8 @@ def test_read_points_refuses_shapes_that_no_array_has(shape, suffix, folder, ref
         assert f"huge.{suffix} is not a NumPy " in error
 
 
-def test_read_points_refuses_an_array_named_as_an_archive(folder, refused):
-    np.save("rows.npy", RNG.uniform(size=(5, 2)))
+def test_read_points_refuses_an_array_named_as_an_archive(folder, refused, rng):
+    np.save("rows.npy", rng.uniform(size=(5, 2)))
     os.rename("rows.npy", "rows.npz")
     assert "rows.npz is not a NumPy archive" in refused("bounds", "rows.npz")
 
@@ -130,8 +128,8 @@ def test_read_points_refuses_more_than_a_thousand_columns(folder, refused):
 
 @pytest.mark.engines
 @pytest.mark.skipif(os.name == "nt", reason="needs signals of POSIX")
-def test_cluster_command_of_a_thousand_columns_ends_at_ctrl_c(folder):
-    np.save("wide.npy", RNG.normal(size=(200, 1000)))
+def test_cluster_command_of_a_thousand_columns_ends_at_ctrl_c(folder, rng):
+    np.save("wide.npy", rng.normal(size=(200, 1000)))
     root = os.path.dirname(os.path.dirname(sklearn_dptda.__file__))
     # Draws begin after the payment, and there are a million of them. Tests that run in the
     # background of a shell inherit that Ctrl-C is ignored.
@@ -168,7 +166,7 @@ def test_cluster_command_of_a_thousand_columns_ends_at_ctrl_c(folder):
 
 
 def wide(n, d=250):
-    np.save("wide.npy", RNG.normal(size=(n, d)))
+    np.save("wide.npy", np.random.default_rng(n).normal(size=(n, d)))
     return ("cluster", "wide.npy")
 
 

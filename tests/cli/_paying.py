@@ -1,0 +1,63 @@
+"""Commands that pay, with the arguments that make them quick, and their records."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from sklearn_dptda.__main__ import main
+
+RNG = np.random.default_rng(0)
+
+
+ROWS = RNG.uniform(-1, 1, size=(400, 2))
+
+
+UPPER = np.triu(RNG.random((30, 30)) < 0.2, 1)
+
+
+ADJACENCY = (UPPER | UPPER.T).astype(float)
+
+
+# For each name: the arguments after the file, and the written files.
+PAYING = {
+    "diagram": (
+        ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.3"],
+        ["diagram.json", "diagram.csv", "diagram.pers", "diagram.png"],
+    ),
+    "betti": (
+        ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.3", "--threshold", "0.1"],
+        ["betti.json", "betti.csv"],
+    ),
+    "cluster": (
+        ["--bounds", "-1", "1", "--kind", "kmeans", "--n-clusters", "2"],
+        ["clusters.json", "clusters.csv"],
+    ),
+    "synthesize": (["--bounds", "-1", "1"], ["synthetic.csv", "synthetic.json"]),
+    "graph": ([], ["graph.json", "graph.npz"]),
+    "bounds": (["--epsilon", "1", "--start", "-9", "9"], ["bounds.json", "bounds.csv"]),
+}
+
+
+def quickly(name, *options):
+    """Return options, and those of the options that make a command quick that are not among them.
+
+    No option may be given twice.
+    """
+    words, quick = PAYING[name][0], []
+    starts = [place for place, word in enumerate(words) if word.startswith("--")]
+    for start, end in pairwise([*starts, len(words)]):
+        quick += [] if words[start] in options else words[start:end]
+    return [*quick, *options]
+
+
+def call(name, *options):
+    """Run a command on its file, with the arguments that make it quick."""
+    path = "graph.npy" if name == "graph" else "rows.npy"
+    return main([name, path, *quickly(name, *options), "-o", "out"])
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+LEDGER_OF_ONE = ("--ledger", "one.db", "--budget", "1", "1e-3")

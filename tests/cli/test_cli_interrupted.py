@@ -1,0 +1,303 @@
+"""Runs that stop in the middle: what they say, and how they go on without a second payment."""
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sklearn_dptda
+from sklearn_dptda.__main__ import main
+from sklearn_dptda._cli._run_folder import place_of
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
+from tests.cli._paying import ADJACENCY, LEDGER_OF_ONE, PAYING, ROWS, call, interrupted
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("_paid_run.read_labelled_points", "nothing was spent"),
+        (
+            "_row_commands.ClusterRelease.content",
+            "epsilon=1, delta=1e-06 was spent. Run the same command with --resume to continue; it "
+            "pays nothing more",
+        ),
+    ],
+)
+def test_paying_command_interrupted_says_what_was_spent(where, said, folder, capsys, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"sklearn_dptda._cli.{where}", interrupt)
+    assert call("cluster", "--ledger", "l.db", "--budget", "5", "1e-3") == 130
+    assert capsys.readouterr().err == f"interrupted: {said}\n"
+    assert (folder / "l.db").exists() == ("was" in said and said[0] == "e")
+
+
+def test_paying_command_interrupted_in_the_payment_says_so(folder, capsys, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PrivacyAccountant, "spend", interrupt)
+    assert call("cluster") == 130
+    assert "epsilon=1, delta=1e-06 may have been spent" in capsys.readouterr().err
+
+
+def test_paying_command_that_fails_after_the_payment_says_so(folder, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device", "out/x")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn_dptda._cli._paid_run.write_json", fail)
+        assert call("cluster") == 2
+    printed = capsys.readouterr()
+    # The key of the run still exists, so nothing is published yet.
+    assert not printed.out
+    note, error = printed.err.splitlines()
+    assert note.startswith("note: epsilon=1, delta=1e-06 was spent")
+    assert error == "error: out/x: No space left on device"
+    assert call("cluster", "--resume") == 0
+    assert "2 cluster(s) of weight" in capsys.readouterr().out
+
+
+class Killed(BaseException):
+    """Stands for a signal that cannot be caught: nothing is moved afterwards."""
+
+
+def killed_after(number):
+    """Return a replacement of os.replace that fails after so many moves of released files."""
+    moved, replace = [], os.replace
+
+    def move(source, target):
+        is_release = Path(target).name.startswith("clusters")
+        if len(moved) < number or not is_release:
+            replace(source, target)
+        moved.extend([target] * is_release)
+        if len(moved) >= number:
+            raise Killed
+
+    return move
+
+
+@pytest.mark.parametrize(
+    ("force", "moves"),
+    [
+        (False, 1),
+        (True, 2),
+        *(
+            pytest.param(*case, marks=pytest.mark.conformance)
+            for case in ((False, 2), (True, 1), (True, 3), (True, 4))
+        ),
+    ],
+)
+def test_resume_option_goes_on_after_death_between_moves(force, moves, folder, capsys, monkeypatch):
+    options = ("--ledger", "l.db", "--budget", "9", "1e-3", *["--force"] * force)
+    if force:
+        assert call("cluster", "--seed", "0") == 0
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(os, "replace", killed_after(moves))
+        call("cluster", *options)
+    capsys.readouterr()
+    # A file of other origin is not overwritten.
+    if not force:
+        kept = (folder / "out" / "clusters.json").read_bytes()
+        (folder / "out" / "clusters.json").write_text("{}")
+        assert call("cluster", *options, "--resume") == 2
+        assert "contains an earlier release" in capsys.readouterr().err
+        (folder / "out" / "clusters.json").write_bytes(kept)
+    # A resumed run that fails leaves all as it was.
+    before = {path.name: path.read_bytes() for path in folder.glob("out/clusters.*")}
+    assert call("cluster", *options, "--resume", "--epsilon", "2") == 2
+    after = {path.name: path.read_bytes() for path in folder.glob("out/clusters.*")}
+    assert before.items() <= after.items()
+    # Of each file, the earlier or the new version is in its place.
+    assert len(after) == (2 if force else moves)
+    assert call("cluster", *options, "--resume") == 0
+    assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json"]
+    budget = PrivacyAccountant.open("l.db")
+    (release,) = budget.releases()
+    written = json.loads((folder / "out" / "clusters.json").read_text(encoding="utf-8"))
+    assert np.array_equal(budget.release(release.key)["cluster_centers_"], written["means"])
+
+
+class Broken(io.StringIO):
+    """A stream to a pipe that nobody reads."""
+
+    def write(self, text):
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def test_paying_command_is_complete_if_it_cannot_be_printed(folder, capsys, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", Broken())
+        assert call("cluster", "--report", "out/r.html", *LEDGER_OF_ONE) == 0
+    assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json", "r.html"]
+    (note,) = capsys.readouterr().err.splitlines()
+    assert note.startswith("note: the release is complete and written to out") and note.endswith(
+        "but the output could not be printed (Broken pipe)"
+    )
+    # Nothing but the output is of use in other commands, so that they fail.
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", Broken())
+        assert main(["ledger", "one.db"]) == 2
+    assert "error: the output could not be printed" in capsys.readouterr().err
+    # A message that cannot be printed ends no run.
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", Broken())
+        assert call("cluster", "--seed", "0", "--force") == 0
+
+
+def test_paying_command_deletes_its_key_before_it_prints(folder, capsys, monkeypatch):
+    def describe(*_):
+        assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json"]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sklearn_dptda._cli._row_commands.ClusterRelease.describe", describe)
+    assert call("cluster") == 130
+    expected = "interrupted: epsilon=1, delta=1e-06 was spent, and the release is complete\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_paying_command_lets_a_folder_without_key_be_deleted(folder, capsys):
+    (folder / "out" / ".clusters.json.part").mkdir(parents=True)
+    assert call("cluster") == 2
+    assert "delete the folder. It contains no release that was paid" in capsys.readouterr().err
+
+
+def test_paying_command_writes_elsewhere_if_the_disk_fails(folder, capsys, monkeypatch):
+    # A folder in place of a file is refused. If the disk fails later, the release is not lost.
+    (folder / "out" / "synthetic.csv").mkdir(parents=True)
+    options = ("--ledger", "budget.db", "--budget", "2", "--force")
+    assert call("synthesize", *options) == 2 and not (folder / "budget.db").exists()
+    assert "is not a file" in capsys.readouterr().err
+    (folder / "out" / "synthetic.csv").rmdir()
+    written = Path.open
+
+    def full(path, *arguments, **named):
+        if "out" in path.parts and path.suffix == ".csv":
+            raise OSError("No space left on device")
+        return written(path, *arguments, **named)
+
+    monkeypatch.setattr(Path, "open", full)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    assert call("synthesize", *options) == 0
+    assert "No space left" in capsys.readouterr().err
+    assert len(list(folder.glob("dptda-out-*/synthetic.csv"))) == 1
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize(
+    ("name", "moment"),
+    [
+        ("diagram", "draw"),
+        ("betti", "write"),
+        ("cluster", "draw"),
+        ("cluster", "write"),
+        ("synthesize", "write"),
+        ("graph", "draw"),
+        ("bounds", "write"),
+    ],
+)
+def test_resume_option_goes_on_and_pays_once(name, moment, folder, capsys, monkeypatch):
+    where = {
+        "draw": "sklearn_dptda.privacy.NoiseSource.__init__",
+        "write": "sklearn_dptda._cli._paid_run.write_all",
+    }[moment]
+    with monkeypatch.context() as patch:
+        patch.setattr(where, interrupted)
+        assert call(name, *LEDGER_OF_ONE) == 130
+    assert "with --resume to continue" in capsys.readouterr().err
+    budget = PrivacyAccountant.open("one.db")
+    (release,) = budget.releases()
+    # The budget is used up, so a new run is refused.
+    assert (release.size is None) == (moment == "draw") and budget.remaining().epsilon == 0
+    assert call(name, *LEDGER_OF_ONE) == 2
+    # With other records, the same key pays nothing.
+    kept = {file: Path(file).read_bytes() for file in ("rows.npy", "graph.npy")}
+    np.save("rows.npy", ROWS[::-1] / 2)
+    np.save("graph.npy", ADJACENCY[::-1, ::-1])
+    assert call(name, *LEDGER_OF_ONE, "--resume") == 2
+    assert capsys.readouterr().err.endswith(
+        "error: the interrupted run in out had other arguments or another file. Nothing was "
+        "charged. Repeat the original command with --resume.\n"
+    )
+    for file, content in kept.items():
+        Path(file).write_bytes(content)
+    # The run is interrupted again before it has found the payment, and run with another ledger.
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn_dptda._cli._paid_run.digest_of", interrupted)
+        assert call(name, *LEDGER_OF_ONE, "--resume") == 130
+    for other in (("--ledger", "mistyped.db", "--budget", "9", "1e-3"), ()):
+        capsys.readouterr()
+        assert call(name, *other, "--resume") == 2
+        assert "had another ledger, or none. Nothing was charged." in capsys.readouterr().err
+    assert not Path("mistyped.db").exists()
+    # A second draw that differs from the stored release would be refused.
+    assert call(name, *LEDGER_OF_ONE, "--resume") == 0
+    assert sorted(os.listdir("out")) == sorted(PAYING[name][1])
+    assert len(budget) == 1 and budget.releases()[0].size
+    assert call(name, *LEDGER_OF_ONE, "--force", "--resume") == 2
+    assert "there is no interrupted run in out that has paid" in capsys.readouterr().err
+
+
+def test_place_of_a_ledger_contains_no_password(folder):
+    pytest.importorskip("sqlalchemy")
+    place = place_of("postgresql://me:secret@host:5432/db?password=secret")
+    assert place == place_of("postgresql://host:5432/db") == "postgresql://host:5432/db"
+    # SQLAlchemy allows this password without quoting.
+    assert place_of("postgresql://me:se/cr?et@host/db") == "postgresql://host/db"
+    assert place_of("l.db") == place_of("./l.db") == str(folder.resolve() / "l.db")
+    assert place_of(None) != place_of("no ledger")
+
+
+def test_resume_option_refuses_other_arguments(folder, capsys, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn_dptda._cli._paid_run.write_all", interrupted)
+        assert call("cluster", *LEDGER_OF_ONE) == 130
+    capsys.readouterr()
+    for other in (["--n-clusters", "3"], ["--epsilon", "0.5"], ["--kind", "tree"]):
+        assert call("cluster", *LEDGER_OF_ONE, *other, "--resume") == 2
+        error = capsys.readouterr().err
+        assert "had other arguments or another file. Nothing was charged." in error
+        assert "may have been spent" not in error and "ReleaseKey" not in error
+    # The ledger has nothing left, but the advice is to continue the run.
+    assert call("cluster", *LEDGER_OF_ONE, "--force") == 2
+    error = capsys.readouterr().err
+    assert "continue it with --resume" in error and "asked for" not in error
+    assert "forfeits the release if it was paid for" in error
+    assert call("cluster", *LEDGER_OF_ONE, "--resume") == 0
+    assert len(PrivacyAccountant.open("one.db")) == 1
+
+
+def test_paying_command_reports_a_ledger_that_fails(folder, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise PrivacyLedgerError("The disk is broken.")
+
+    monkeypatch.setattr(PrivacyAccountant, "spend", fail)
+    assert call("cluster", *LEDGER_OF_ONE) == 2
+    assert "The disk is broken." in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no locks of files that end with a process")
+def test_resume_option_refuses_a_run_that_lives(folder, capsys, monkeypatch):
+    def meanwhile(*_, **__):
+        monkeypatch.setattr("sklearn_dptda._cli._paid_run.write_all", write)
+        assert call("cluster", *LEDGER_OF_ONE, "--resume") == 2
+        assert "another run is making" in capsys.readouterr().err
+        return write(*_, **__)
+
+    write = sklearn_dptda._cli._paid_run.write_all
+    monkeypatch.setattr("sklearn_dptda._cli._paid_run.write_all", meanwhile)
+    assert call("cluster", *LEDGER_OF_ONE) == 0
+    assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json"]
+
+
+def test_paying_command_leaves_nothing_to_resume_if_unpaid(folder, capsys, monkeypatch):
+    monkeypatch.setattr("sklearn_dptda._cli._row_commands.ClusterRelease.release", interrupted)
+    assert call("cluster", *LEDGER_OF_ONE) == 130
+    assert capsys.readouterr().err == "interrupted: nothing was spent\n"
+    assert not list(Path("out").iterdir())
