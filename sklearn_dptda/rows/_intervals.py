@@ -420,16 +420,12 @@ def private_cubes(
     # A replaced row may increase some costs and decrease others. An added or removed row changes
     # all costs in the same direction.
     directions = 1 if adjacency == "add-remove" else 2
-    # The costs of nested cubes change in one direction if a row is replaced, but a replaced person
-    # has several rows.
-    # Proof: doc/theory/people.md, "Tables of people".
-    nested_directions = 1 if rows.n_people is None else directions
     low, high = np.empty((2, rows.n_features))
     for columns in parts:
         part, left = rows.selected(columns), epsilon
         if start is None:
             share = CUBE.nested_share * epsilon
-            half = nested_cube(part, share / nested_directions, n, noise, nested_directions)
+            half = nested_cube(part, share, n, noise)
             corner, width = np.full(len(columns), -half), 2 * half
             left *= 1 - CUBE.nested_share
         else:
@@ -445,12 +441,12 @@ def _price(rate: float, n: int, n_levels: int, n_axes: int) -> int:
     return min(math.ceil(CUBE.nats * n_axes / rate), max(n // (3 * n_levels), 1))
 
 
-def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource, directions: int = 1) -> float:
+def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource) -> float:
     """Half width of a cube around the origin, a power of two.
 
-    If one point is replaced, all costs of nested cubes change in the same direction. The draw is
-    therefore ``rate``-differentially private for this change as well. If a person is replaced,
-    costs change in both directions, and the loss is twice the rate.
+    If one record is replaced, the changes of any two costs differ by no more than its weight, so
+    the loss is the rate under either adjacency.
+    Proof: doc/theory/private_bounds.md, "The candidates".
     """
     inside = rows.sum(_least_cubes)
     each = _price(rate, n, len(_EXPONENTS), 1)
@@ -459,7 +455,7 @@ def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource, directions:
         costs,
         lambda costs: choose_member(costs, [1] * len(costs), rate, noise)[0],
         metric="range",
-        sensitivity=directions * rows.mass,
+        sensitivity=rows.mass,
         rate=rate,
         law="range",
     )
