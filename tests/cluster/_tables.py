@@ -28,6 +28,16 @@ def seeded(norm, seed, **changes):
     return replace(BUDGETS[norm], noise=NoiseSource(seed), **changes)
 
 
+def share_of(draws, budget):
+    """Share of a budget that draws have lost together, by what they declare."""
+    losses = [(draw.loss, draw.law) for draw in draws]
+    if budget.norm == "l1":
+        return sum(loss for loss, _ in losses) / budget.total
+    # The zCDP of Gaussian noise is mu**2 / 2, and that of a choice is epsilon**2 / 8.
+    rho = {"gaussian": 1 / 2, "range": 1 / 8}
+    return sum(rho[law] * loss**2 for loss, law in losses) / (budget.total**2 / 2)
+
+
 def case(unit, *values, **options):
     """Parameters of a test, in the unit layer or else among the laws.
 

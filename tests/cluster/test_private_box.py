@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -23,11 +24,26 @@ from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.rows import _intervals
 from sklearn_dptda.rows._intervals import _of_distances, _of_sizes, box_within, private_box
 from sklearn_dptda.rows._moments import FitBudget
-from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
-from tests.cluster._tables import seeded
+from tests.cluster._tables import seeded, share_of
 
 KINDS = [DPMoG, DPMoGMorse, DPLloyd, DPTree, DPCube, DPToMATo]
+
+
+def test_box_moves_rows_to_its_ends_and_into_the_cube(rng):
+    low, high = np.array([-1.0, 2.0]), np.array([1.0, 3.0])
+    X = np.array([[-1e300, 9.0], [0.5, 2.5], [7.0, -5.0]])
+    for units in (None, (low - 3.0, high + 1.0)):
+        box = Box.centred(low, high, units=units)
+        expected = box.to_cube(np.array([[-1.0, 3.0], [0.5, 2.5], [1.0, 2.0]]))
+        np.testing.assert_array_equal(box.to_cube(X), expected)
+        assert box.points(expected) == pytest.approx(np.clip(X, low, high))
+    # Without the second step, rounding would move some ends out of the cube.
+    ends = np.sort(rng.normal(size=(2, 10_000)), axis=0)
+    box = Box.centred(*ends)
+    assert (np.abs((ends - box.origin) / box.unit) > 1).any()
+    assert (np.abs(box.to_cube(ends)) <= 1).all()
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
@@ -203,11 +219,16 @@ def test_box_within_lies_within_and_spends_its_share(norm):
     low, high = np.array([0.0, -1.0, -200.0]), np.array([1e6, 0.0, 0.5])
     for seed in range(4):
         budget = seeded(norm, seed)
-        ends, _, left = box_within(Rows.of_array(X), low, high, budget, 0.1)
+        search = partial(box_within, Rows.of_array(X), low, high, budget, 0.1)
+        ends, _, left = search()
         assert (ends[0] >= low).all() and (ends[1] <= high).all() and (ends[0] < ends[1]).all()
         assert ends[1][0] < 30 and ends[0][2] > -30
         spent = 1 - left.total / budget.total if norm == "l1" else 1 - left.total**2
         assert 0.05 < spent <= 0.1 * (1 + 1e-12)
+        # The last draw asks whether rows reach far out of the narrow intervals.
+        draws = recorded(search).crossings
+        assert share_of(draws, budget) == pytest.approx(spent, rel=1e-9)
+        assert len(np.ravel(draws[-1].statistic)) == 2
     # With too few rows, only the number of rows is paid for.
     ends, _, left = box_within(Rows.of_array(X[:50]), low, high, seeded(norm, 0), 0.1)
     np.testing.assert_array_equal(ends, [low, high])

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,11 +14,14 @@ from sklearn_dptda.cluster._noisy_steps import (
     Standardised,
     far_clusters,
     moved_centres,
+    standardise,
     steps_and_floor,
 )
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.rows._moments import GaussianBudget, Moments
 from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests.cluster._tables import seeded, share_of
 
 FAR_APART = np.array([[x, y] for x in range(5) for y in range(3)]) * 4.0
 
@@ -25,6 +29,18 @@ FAR_APART = np.array([[x, y] for x in range(5) for y in range(3)]) * 4.0
 @pytest.fixture(scope="module")
 def fifteen():
     return make_blobs(5000, centers=FAR_APART, cluster_std=0.5, random_state=0)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_moved_centres_spend_their_share_from_cells_and_from_points(norm, rng):
+    X = np.clip(rng.normal(scale=0.3, size=(5000, 2)), -1, 1)
+    for n_rows, n_first in ((5000, 18), (15, 3)):
+        data = standardise(Rows.of_array(X[:n_rows]), seeded(norm, 0, total=5.0))
+        compute = partial(moved_centres, data, 3, 6, share=0.3, rng=rng)
+        draws = recorded(compute).crossings
+        # With many rows, the first three steps move six cells for each centre.
+        assert len(draws) == 6 and len(draws[0].statistic[0]) == n_first
+        assert share_of(draws, data.budget) == pytest.approx(0.3, rel=1e-9)
 
 
 @pytest.mark.nightly

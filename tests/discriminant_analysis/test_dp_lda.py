@@ -46,6 +46,12 @@ def private(k=3, epsilon=1.0, delta=1e-6, bounds=BOX, **options):
 # Without noise.
 
 
+def test_rescaled_rows_stay_in_the_cube_with_their_labels():
+    rows = np.array([[-9.0, 0.25, 3.0], [0.5, 1.0, 7.0]])
+    found = _noisy_discriminants._rescaled(rows, middle=0.25, half=0.5, d=2)
+    np.testing.assert_array_equal(found, [[-1.0, 0.0, 3.0], [0.5, 1.0, 7.0]])
+
+
 @pytest.mark.parametrize(
     ("delta", "bounds", "k"),
     [(1e-6, BOX, 3), (0.0, ([-1, -9], [5, 3]), 2), (1e-6, None, 2), (0.0, None, 3)],

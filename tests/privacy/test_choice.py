@@ -1,8 +1,10 @@
 """The exponential mechanism: its law, and its privacy by exact weights."""
 
 import math
+from collections import Counter
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -178,6 +180,57 @@ def test_exponential_gives_each_number_its_candidate():
     assert drawn == [0, 0, 2, 3, 3, 3]
     # Without noise, the first member of the first nonempty group of least cost.
     assert choose_member([5, 1, 2, 2], [3, 0, 7, 1], math.inf, noise) == (2, 0)
+
+
+class Scripted:
+    """Integers that a list prescribes; beyond it, one asks for the next integer."""
+
+    key, seeded = None, True
+
+    class NextInteger(Exception):
+        """The integer must be below the given number."""
+
+    def __init__(self, numbers):
+        self.numbers = iter(numbers)
+
+    def below(self, n):
+        try:
+            return next(self.numbers)
+        except StopIteration:
+            raise self.NextInteger(n) from None
+
+    def shuffle(self, items):
+        orders = list(permutations(items))
+        items[:] = orders[self.below(len(orders))]
+
+
+def law_of(draw):
+    """Exact probabilities of the results of a draw, over all integers that it may get."""
+    law, waiting = Counter(), [((), Fraction(1))]
+    while waiting:
+        numbers, probability = waiting.pop()
+        try:
+            law[draw(Scripted(numbers))] += probability
+        except Scripted.NextInteger as asked:
+            (n,) = asked.args
+            waiting += [((*numbers, number), probability / n) for number in range(n)]
+    return law
+
+
+@pytest.mark.parametrize("bounded_range", [True, False])
+def test_private_choice_has_the_law_of_its_weights(bounded_range, monkeypatch):
+    monkeypatch.setattr(_choice, "_WEIGHT_BITS", 2)
+    monkeypatch.setattr(_choice, "_weights", lambda *_: [1, 4, 2])
+    law = law_of(lambda source: _choice._chosen([0, 0, 0], 1.0, source, bounded_range))
+    expected = LAWS[bounded_range](-np.log([0.25, 1.0, 0.5]), 1.0)
+    assert [float(law[index]) for index in range(3)] == pytest.approx(expected, rel=1e-12)
+
+
+def test_choose_member_has_the_law_of_all_members(monkeypatch):
+    monkeypatch.setattr(_choice, "_weights", lambda *_: [1, 4, 2])
+    law = law_of(lambda source: choose_member([0, 0, 0], [2, 0, 3], 1.0, source))
+    expected = {(0, 0): 1, (0, 1): 1, (2, 0): 2, (2, 1): 2, (2, 2): 2}
+    assert law == {member: Fraction(weight, 8) for member, weight in expected.items()}
 
 
 def test_private_choice_repeats_under_a_key():

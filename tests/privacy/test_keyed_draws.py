@@ -1,5 +1,6 @@
 """Draws that are functions of a secret key: their laws, and that repeated tasks repeat them."""
 
+import hmac
 import importlib
 import math
 import os
@@ -25,6 +26,7 @@ from sklearn.random_projection import GaussianRandomProjection
 from sklearn_dptda.cluster import DPLloyd, DPTree
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.model_selection import _release_once, release_once
+from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -65,7 +67,6 @@ def p_value(draws, at, law):
     return chisquare(observed, expected).pvalue
 
 
-@pytest.mark.laws
 @pytest.mark.parametrize(
     ("name", "scale"), [("laplace", 0.3), ("laplace", 2.3), ("gaussian", 0.75), ("gaussian", 7.0)]
 )
@@ -83,7 +84,6 @@ def test_keyed_gaussian_has_its_variance_at_a_large_scale():
     assert abs(draws.var() - 1) < 5.5 * math.sqrt(2 / 2000)
 
 
-@pytest.mark.laws
 @pytest.mark.parametrize("bounded_range", [True, False])
 def test_keyed_choice_follows_its_law(bounded_range):
     costs, rate = [3, 0, 1, 9], 0.7
@@ -139,6 +139,22 @@ def test_child_keys_of_neighbours_share_no_coins():
     assert (noise[0] != noise[1]).all()
     careless = [NoiseSource(key).discrete_laplace(1e6, 20) for _ in one]
     assert (careless[0] == careless[1]).all()
+
+
+def test_release_once_under_one_key_shares_no_noise_between_neighbours():
+    # Their difference would be that of the records.
+    X, noise = np.full((400, 1), 0.5), []
+    for rows in (X, X + 0.125):
+        budget = PrivacyAccountant(1.0, 1e-6)
+        model = PrivateMean(bounds=(0, 1), adjacency="replace-one", accountant=budget)
+        noise.append(release_once(model, rows, KEY)["mean_"] - rows.mean())
+    assert abs(noise[0] - noise[1]) > 1e-9
+
+
+def test_name_of_a_key_is_a_code_of_its_secret():
+    # The expected name is computed from the definition, HMAC-SHA256 of the pickled label.
+    expected = hmac.new(b"k" * 32, pickle.dumps("name", protocol=5), "sha256").hexdigest()[:32]
+    assert KEY.name() == expected and KEY.name() not in (b"k" * 32).hex()
 
 
 def test_next_turn_gives_keys_in_the_order_of_releases():
