@@ -26,8 +26,10 @@ from sklearn_dptda.privacy import (
     PrivacyLeakWarning,
     audit_epsilon,
 )
+from sklearn_dptda.privacy._calibration import _log_delta_with_choice
 from sklearn_dptda.rows._moments import LaplaceBudget
 from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 
 BOX = (-1.0, 1.0)
 
@@ -182,6 +184,17 @@ def test_dp_lda_of_people_is_finite_under_much_noise(epsilon, adjacency):
         model = private(2, epsilon, delta, groups="id", adjacency=adjacency, random_state=0)
         frame = pd.DataFrame(X, columns=["a", "b"]).assign(id=np.arange(40) // 2)
         assert np.isfinite(model.fit(frame, np.repeat(Y[:20] % 2, 2)).coef_).all()
+
+
+def test_dp_lda_choice_and_noise_reach_delta_together():
+    # A choice has the zCDP of Gaussian noise, but a larger delta, for which the noise must allow.
+    X, y = table()
+    model = DPLinearDiscriminantAnalysis([0, 1, 2], 0.5, 0.05, bounds=BOX, random_state=0)
+    draws = recorded(lambda: model.fit(X, y)).crossings
+    (of_choice,) = [draw.loss**2 / 4 for draw in draws if draw.law == "range"]
+    square = of_choice + sum(draw.loss**2 for draw in draws if draw.law == "gaussian")
+    delta = math.exp(_log_delta_with_choice(0.5, math.sqrt(square), of_choice / square))
+    assert 0.0499 < delta <= 0.05 * (1 + 1e-8)
 
 
 def test_dp_lda_keeps_no_labels_of_a_refused_fit():

@@ -286,12 +286,16 @@ def test_dtm_filtration_refuses_models_of_other_guarantees(model, message):
         assert len(budget) == 0
 
 
-@pytest.mark.laws
 def test_dtm_filtration_refuses_landmarks_of_other_records():
     of_points = DPMoG(2, bounds=(-2, 2), adjacency="replace-one", random_state=0).fit(X)
     people = of_one_person_each(X, 60)
     with pytest.raises(ValueError, match="Pass groups to both"):
         DTMFiltration(landmarks=FrozenEstimator(of_points), groups=True).fit([people])
+
+
+@pytest.mark.laws
+def test_dtm_filtration_of_people_fits_landmarks_of_people():
+    people = of_one_person_each(X, 60)
     filtration = DTMFiltration(
         0.3, landmarks=PrivateLandmarks(8, 3.0, bounds=(-2, 2), random_state=0), groups=True
     ).fit([people])
