@@ -21,6 +21,7 @@ OLDEST = [
     "pyarrow==14.*",
     "networkx==3.2.*",
     "dp-accounting==0.6.*",
+    "dask[array,dataframe,distributed]==2024.8.*",
     "jsonschema==4.18.*",
     "polars==1.0.*",
     "psycopg[binary]==3.1.*",
@@ -35,7 +36,7 @@ TESTS = ["-m", "pytest", "--doctest-modules", "-q", "-m", "unit or conformance"]
 @nox.session(python="3.11")
 def oldest(session):
     """Run unit and conformance tests with the oldest supported dependencies."""
-    session.install(".[test]", *OLDEST)
+    session.install(".[test,dask]", *OLDEST)
     session.run("python", *TESTS, *session.posargs)
 
 

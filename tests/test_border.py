@@ -28,10 +28,11 @@ from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechan
 from sklearn_dptda.persistence import _cubical, _private_cap
 from sklearn_dptda.persistence._private_cap import gates_of_caps
 from sklearn_dptda.population import private_two_sample_test
-from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy import NoiseSource, PrivacyGuarantee
 from sklearn_dptda.privacy._border import Crossing, watched_border
 from sklearn_dptda.privacy._release import release
 from sklearn_dptda.rows import _assignments, _estimator
+from sklearn_dptda.rows._moments import GaussianBudget
 from sklearn_dptda.theory import optimal_mechanism
 from sklearn_dptda.utils._privacy_checks import make_check_data
 from sklearn_dptda.utils._privacy_checks._border_checks import (
@@ -542,6 +543,28 @@ def test_border_catches_broken_twins(name, monkeypatch):
         return
     estimator = clone(estimator).set_params(random_state=0)
     assert furthest(estimator, functions_of("landmarks")) > ROUNDING
+
+
+def test_border_catches_a_gaussian_budget_that_is_spent_twice(monkeypatch):
+    monkeypatch.setattr(GaussianBudget, "rest", lambda self, spent: self)
+    estimator = make_instance(DPLloyd).set_params(random_state=0, delta=1e-6)
+    with pytest.raises(AssertionError, match="delta=1e-06"):
+        furthest(estimator, tables("add-remove"))
+
+
+def test_within_promise_compares_the_epsilon_or_the_zcdp():
+    stated = {"adjacency": "add-remove", "unit": "one row", "mechanism": "m", "released": "r"}
+    pure = PrivacyGuarantee(1.0, 0.0, rho=0.5, seeded=False, **stated)
+    assert within_promise((1.0, 9.0), pure) and not within_promise((1.0001, 0.0), pure)
+    gaussian = PrivacyGuarantee(1.0, 1e-6, rho=0.02, seeded=False, **stated)
+    assert within_promise((math.inf, 0.02), gaussian)
+    assert not within_promise((0.0, 0.020001), gaussian)
+
+
+def test_crossing_moves_by_weighted_parts():
+    # Each part counts with its weight in the norm of all of them.
+    crossing = Crossing((np.zeros(1), np.zeros(1)), "l1", 10.0, 1.0, weights=(1.0, 5.0))
+    assert crossing.moved((np.array([2.0]), np.array([3.0]))) == 1.7
 
 
 def test_border_catches_draws_beyond_it():

@@ -50,9 +50,11 @@ def bounds_that_are_not_tested(root=ROOT):
     """Name lower bounds that differ from the versions of the oldest session."""
     project = metadata(root)
     extras = project["optional-dependencies"]
-    bounds = names_and_least([*project["dependencies"], *extras["test"], *extras["pandas"]])
+    bounds = names_and_least(
+        [*project["dependencies"], *extras["test"], *extras["pandas"], *extras["dask"]]
+    )
     pins = re.findall(
-        r'^    "([\w.\[\]-]+)==([\d.]+)\.\*",$', text_of(root / "noxfile.py"), flags=re.MULTILINE
+        r'^    "([\w.,\[\]-]+)==([\d.]+)\.\*",$', text_of(root / "noxfile.py"), flags=re.MULTILINE
     )
     pinned = dict(pins)
     for name in sorted(bounds.keys() | pinned.keys()):

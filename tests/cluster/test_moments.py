@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from sklearn_dptda.cluster import _box_tree, _mixture_density
 from sklearn_dptda.cluster._mixture_density import DensityByRows, MixtureDensity
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
+from sklearn_dptda.privacy._fixed_point import ROUND_DOWN, ROUND_UP
 from sklearn_dptda.rows import _moments
 from sklearn_dptda.rows._assignments import (
     ExactProducts,
@@ -447,3 +449,18 @@ def test_exact_products_are_exact_sums_of_whole_numbers(d, seen, rng):
     # step.
     room = (seen + 2) * 2.0**-26 * limit * np.abs(vectors).sum(axis=1) + 1e-300
     assert (np.abs(found - inside @ vectors.T) <= room).all()
+
+
+def test_laplace_budget_rounds_against_the_loss(rng):
+    budget = LaplaceBudget(1.0, "add-remove", NoiseSource(0))
+    for total, share, value in rng.uniform(0.01, 3.0, (300, 3)):
+        each = replace(budget, total=total)
+        exact = Fraction(total) * Fraction(share)
+        assert Fraction(each.choice_epsilon(share)) <= exact
+        scale = each.scale(Sensitivity(value, "l1", "add-remove"), share)
+        assert Fraction(scale) * exact >= Fraction(value)
+
+
+def test_round_up_covers_five_roundings():
+    assert Fraction(ROUND_UP) * (1 - Fraction(1, 2**53)) ** 5 > 1
+    assert Fraction(ROUND_DOWN) * (1 + Fraction(1, 2**53)) ** 5 < 1

@@ -296,3 +296,17 @@ def test_dtm_filtration_of_people_refuses_exact_method():
     each = [np.zeros((3, 2)), np.ones((3, 2))]
     with pytest.raises(ValueError, match="method='exact' is not supported with groups"):
         DTMFiltration(bounds=(0, 1), groups=True, method="exact").fit([each])
+
+
+def test_people_histogram_refuses_more_points_than_its_weights_hold():
+    histogram = DTMFiltration(0.5, bounds=(0, 1), resolution=5, groups=True)
+    histogram = histogram.fit([[np.zeros((1, 2))] * 2]).make_histogram([np.zeros((1, 2))] * 2)
+    # A database may count so many points; nobody could list them.
+    whole = histogram._whole()
+    for n, refused in ((2**40 - 1, False), (2**40, True)):
+        histogram._whole = lambda n=n: whole._replace(counts=np.array([n, 1]))
+        if refused:
+            with pytest.raises(ValueError, match="more than 2"):
+                histogram.weighted()
+        else:
+            assert histogram.weighted().counts.sum() == 2 * 2**22

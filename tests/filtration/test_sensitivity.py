@@ -1,6 +1,7 @@
 """Declared sensitivities, tested with worst-case and random neighbours."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from sklearn_dptda.theory import (
     dtm_worst_case_loop,
     sensitivity_cech,
 )
+from sklearn_dptda.utils._bounds import diameter
 
 RESOLUTION = {1: 9, 2: 7, 3: 5}
 # Worst cases and a few random pairs, and hundreds of pairs in the layer of laws.
@@ -173,3 +175,19 @@ def test_sensitivity_kernel_distance_is_attained():
         assert np.abs(after - before).max() == pytest.approx(bound)
     plain = sensitivity_kernel_distance(n) / math.sqrt(2)
     assert sensitivity_kernel_distance(n, squared=True) / 2 > 1.9 * plain
+
+
+def test_kernel_distance_sensitivity_has_room_for_rounding():
+    # Each squared distance has three means of at most t terms, with an error of t half units each.
+    X = np.random.default_rng(0).uniform(size=(50, 2))
+    (function,) = KernelDistanceFiltration(0.3, bounds=(0, 1), resolution=9).fit_transform([X])
+    plain = sensitivity_kernel_distance(50, 0.3, math.sqrt(2) * (1 + 2.0**-50))
+    room = function.sensitivity - plain
+    assert 6 * 50 * 2.0**-53 / plain < room < 1e-9 * plain
+
+
+def test_diameter_is_rounded_up():
+    rng = np.random.default_rng(0)
+    for low, high in np.sort(rng.normal(size=(200, 2, 3)), axis=1):
+        square = sum((Fraction(b) - Fraction(a)) ** 2 for a, b in zip(low, high, strict=True))
+        assert Fraction(diameter(low, high)) ** 2 >= square

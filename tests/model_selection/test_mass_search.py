@@ -1,6 +1,7 @@
 """The private choice of a mass: its sensitivity, its law, and refusals."""
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -194,3 +195,13 @@ def test_private_mass_search_refuses_unusable_lattices_unpaid():
         with pytest.raises(ValueError, match=r"lattice|histogram"):
             search.fit([cloud] if filtration.memory == 1.0 else [histogram])
     assert not accountant.spends()
+
+
+def test_score_moves_by_its_sensitivity_at_most():
+    # The birth and the death of a lifetime part by one sensitivity each.
+    search, lattice = PrivateMassSearch(homology_dimension=0), make_lattice(0.1, 1.0)
+    first, second = (
+        search._score(SimpleNamespace(values=np.array(values), upper=1.0), lattice)
+        for values in ([0.0, 0.9, 0.1], [0.0, 0.8, 0.2])
+    )
+    assert 0.99 * _SCORE_SENSITIVITY < first - second <= _SCORE_SENSITIVITY

@@ -16,13 +16,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import chisquare
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.random_projection import GaussianRandomProjection
 
+from sklearn_dptda import DTMFiltration
 from sklearn_dptda.cluster import DPLloyd, DPTree
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.model_selection import _release_once, release_once
@@ -213,6 +214,18 @@ def _distance(a, b):
 
 def _twice(X):
     return 2 * X
+
+
+class OfUser(BaseEstimator):
+    """An estimator outside the package, whose parameters may mean anything."""
+
+    def __init__(self, n_jobs=None):
+        self.n_jobs = n_jobs
+
+
+def test_digest_of_depends_on_parameters_of_own_classes():
+    assert digest_of(OfUser(1)) != digest_of(OfUser(2))
+    assert digest_of(DTMFiltration(n_jobs=1)) == digest_of(DTMFiltration(n_jobs=2))
 
 
 def test_digest_of_depends_on_all_parameters():

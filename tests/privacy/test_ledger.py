@@ -653,6 +653,34 @@ def test_ledger_file_is_readable_by_its_owner_alone(tmp_path):
     assert (tmp_path / "a.db").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_whole_file_is_private_and_on_the_disk_before_it_is_named(tmp_path, monkeypatch):
+    path, written, honest = tmp_path / "a", [], os.fsync
+
+    def fsync(descriptor):
+        written.append((os.fstat(descriptor).st_ino, path.exists()))
+        honest(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    before = os.umask(0)
+    try:
+        with _whole_file.whole_file(str(path), mode=0o644) as temporary:
+            assert os.stat(temporary).st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
+    # The file, and then the folder that holds its name.
+    assert written == [(path.stat().st_ino, False), (tmp_path.stat().st_ino, True)]
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_ledger_file_waits_for_the_disk_at_each_payment(tmp_path):
+    PrivacyAccountant(1.0, path=tmp_path / "a.db")
+    store = _ledger_stores.make_store(tmp_path / "a.db")
+    with contextlib.closing(store._connect()) as connection:
+        # 2 stands for FULL: a payment survives a power failure.
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
 def test_ledger_creation_that_fails_leaves_nothing(tmp_path, monkeypatch):
     path = tmp_path / "a.db"
 
