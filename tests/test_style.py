@@ -270,6 +270,17 @@ def test_project_names_what_differs(style, copy, rule, name, old, new):
     assert len([*getattr(style.project, rule)(copy)]) == 1
 
 
+def test_project_names_faults_that_the_code_has_outgrown(style, written, tmp_path):
+    runner = (ROOT / "tests" / "mutants" / "__main__.py").read_text(encoding="utf-8")
+    written(runner, "tests/mutants/__main__.py")
+    written("right and right", "sklearn_dptda/a.py")
+    faults = "a.py | tests/gone.py\n    some fault :: right >>> wrong\n    other :: and >>> or\n"
+    written(faults, "tests/mutants/faults.txt")
+    problems = [*style.project.faults_that_cannot_be_planted(tmp_path)]
+    assert ["2 times" in problem for problem in problems] == [True, False, False]
+    assert all("tests/gone.py" in problem for problem in problems[1:])
+
+
 def test_notes_of_a_release_need_its_version_and_a_date(copy):
     script = runpy.run_path(str(copy / ".ci" / "release_notes.py"))
     with pytest.raises(SystemExit, match="the tag says 99"):

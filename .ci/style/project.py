@@ -145,6 +145,12 @@ def release_notes_that_fail(root=ROOT):
             yield f"{where}: it prints notes of {version} without a date or a text. Correct it"
 
 
+def faults_that_cannot_be_planted(root=ROOT):
+    """Name faults of ``tests/mutants`` that the code has outgrown."""
+    runner = runpy.run_path(str(root / "tests" / "mutants" / "__main__.py"), run_name="runner")
+    yield from runner["faults_that_cannot_be_planted"](root)
+
+
 RULES = (
     versions_that_differ,
     bounds_that_are_not_tested,
@@ -152,4 +158,5 @@ RULES = (
     pythons_that_are_not_tested,
     unreadable_workflows,
     release_notes_that_fail,
+    faults_that_cannot_be_planted,
 )

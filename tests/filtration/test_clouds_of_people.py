@@ -225,10 +225,19 @@ def test_dtm_filtration_of_people_hands_unit_to_guarantees():
     guarantee = pipeline_guarantee(pipeline)
     assert guarantee.unit == unit and guarantee.epsilon == 3.0
     assert "for replacing all points of one person, by 'patient_id': " in str(guarantee)
-    several = public.fit_transform([table, table.sample(frac=1)])
+
+
+@pytest.mark.filterwarnings(FEW)
+def test_private_persistence_refuses_functions_of_other_records():
+    table = table_of(people(np.random.default_rng(4), 60))
+    public = DTMFiltration(0.3, bounds=(0, 1), resolution=5, groups="patient_id")
+    (filtration,) = public.fit_transform([table])
+    several = public.fit_transform([table, table.sample(frac=1, random_state=0)])
     assert several[0].unit == "all points of one person in one cloud, by 'patient_id'"
+    private = PersistenceProfile(random_state=0).fit([filtration])
+    of_points = DTMFiltration(0.3, bounds=(0, 1), resolution=5).fit_transform([table[["x", "y"]]])
     with pytest.raises(ValueError, match=r"other records \(points or people\) than those in fit"):
-        private.transform(DTMFiltration(0.3, bounds=(0, 1)).fit_transform([table[["x", "y"]]]))
+        private.transform(of_points)
     with pytest.raises(ValueError, match="different records"):
         PersistenceProfile().fit([filtration, several[0]])
 

@@ -205,6 +205,16 @@ def test_ultrametric_mechanism_refuses_laws_without_their_distances(candidates, 
             UltrametricMechanism(1 - np.eye(5), **{**options, **bad}).fit()
 
 
+def test_ultrametric_mechanism_adds_the_rounding_of_sums_of_distances():
+    # Distances on a line are sums; those of a tree are compared as they are.
+    added = []
+    for candidates in (line(5), 1 - np.eye(5)):
+        private = UltrametricMechanism(candidates, 2.0, accuracy=1 - np.eye(5), law="raised").fit()
+        added.append(private.privacy_guarantee_.resolution)
+    # The law's own rounding is the same for both.
+    assert added[0] - added[1] == pytest.approx(2.0**-46 * line(5).max(), rel=1e-3)
+
+
 def test_ultrametric_mechanism_pays_before_release():
     D1, D2 = crowd(5)
     accountant = PrivacyAccountant(2 * 1.05)

@@ -67,6 +67,8 @@ def diagrams(epsilon=1.0, bounds=(-1, 1)):
             marks=pytest.mark.laws,
         ),
         (make_pipeline(PrivatePCA(2, 0.7, **BOX), CLUSTERS), ROWS, 1.7),
+        # Equal releases that are made twice.
+        (FeatureUnion([(name, PrivatePCA(1, 0.7, **BOX)) for name in "ab"]), ROWS, 1.4),
         pytest.param(
             *(make_pipeline(Normalizer(), PrivatePCA(2, 0.7, **BOX)), ROWS, 0.7),
             marks=pytest.mark.laws,

@@ -11,10 +11,12 @@ import importlib
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,6 +59,19 @@ def faults_of(text: str) -> list[Fault]:
     return found
 
 
+def faults_that_cannot_be_planted(root: Path = ROOT) -> Iterator[str]:
+    """Name faults whose text is not exactly once in its file, or whose tests are gone."""
+    where = "tests/mutants/faults.txt"
+    for fault in faults_of((root / where).read_text(encoding="utf-8")):
+        path = root / "sklearn_dptda" / fault.path
+        number = path.read_text(encoding="utf-8").count(fault.right) if path.exists() else 0
+        if number != 1:
+            yield f"{where}: {fault.name}: its text is {number} times in the file. Adapt the fault"
+        for test in fault.tests:
+            if not (root / test).exists():
+                yield f"{where}: {fault.path} names {test}, which does not exist. Correct it"
+
+
 class Verdict(NamedTuple):
     """What happened to a fault: the test that failed, or how the run ended, and its CPU time."""
 
@@ -73,8 +88,6 @@ class Trial:
         self.fault, self.copy = fault, copy
         self.path = copy / "sklearn_dptda" / fault.path
         self.source = self.path.read_text(encoding="utf-8")
-        if self.source.count(fault.right) != 1:
-            raise SystemExit(f"{fault.name}: its text is not exactly once in {fault.path}.")
         self._write(self.source.replace(fault.right, fault.wrong), stamp)
         self.log, self.start = copy / "log.txt", time.monotonic()
         self.pid = os.fork()
@@ -87,6 +100,8 @@ class Trial:
         os.utime(self.path, (stamp, stamp))
 
     def _run_tests(self) -> None:
+        # All processes that the tests start end with this one, if it takes too long.
+        os.setsid()
         target = os.open(self.log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
         os.dup2(target, 1)
         os.dup2(target, 2)
@@ -116,7 +131,7 @@ class Trial:
         if pid == 0 and not late:
             return None
         if pid == 0:
-            os.kill(self.pid, 9)
+            os.killpg(self.pid, signal.SIGKILL)
             _, status, usage = os.wait4(self.pid, 0)
         self._write(self.source, stamp)
         seconds = usage.ru_utime + usage.ru_stime
@@ -172,6 +187,9 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="parts of names of faults")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
+    if problems := list(faults_that_cannot_be_planted()):
+        print("\n".join(problems))
+        return 1
     faults = faults_of(FAULTS.read_text(encoding="utf-8"))
     # Without a fault, no test may fail.
     unchanged = faults[0]._replace(name=UNCHANGED, wrong=faults[0].right, tests=["tests"])
