@@ -8,7 +8,7 @@ nox.options.sessions = ["oldest", "latest", "types"]
 # last entries are indirect dependencies that cause warnings if they are newer than the packages
 # that use them.
 OLDEST = [
-    "gudhi==3.10.*",
+    "gudhi==3.11.*",
     "joblib==1.4.*",
     "lazy-loader==0.4.*",
     "matplotlib==3.8.*",

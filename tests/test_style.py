@@ -83,7 +83,7 @@ def test_words_reads_pages_and_programs(style, written):
             "def late():\n    from sklearn_dptda.cluster import ToMATo\n",
             r"_new\.py: it imports sklearn_dptda\.cluster,",
         ),
-        ("unknown_rooms", "attic", "", r"attic is on no floor"),
+        ("unknown_packages", "attic", "", r"attic is on no floor"),
         ("relative_imports", "rows._new", "from . import _rows\n", r"_new\.py:1: .* relative"),
         (
             "cycles",

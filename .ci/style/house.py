@@ -49,7 +49,7 @@ def imports(path, known):
     return taken & known.keys()
 
 
-def room(module):
+def package_of(module):
     """Return the subpackage of a module, or the module itself on the highest level."""
     return [*module.split("."), "sklearn_dptda"][1]
 
@@ -59,12 +59,12 @@ def floor_of(name):
     return next((i for i, names in enumerate(FLOORS) if name in names), len(FLOORS))
 
 
-def unknown_rooms(paths=None):
+def unknown_packages(paths=None):
     """Name modules that are on no floor."""
     for module, path in (paths or modules()).items():
-        if floor_of(room(module)) == len(FLOORS):
+        if floor_of(package_of(module)) == len(FLOORS):
             yield (
-                f"{shown(path)}: {room(module)} is on no floor. Add it to FLOORS of "
+                f"{shown(path)}: {package_of(module)} is on no floor. Add it to FLOORS of "
                 ".ci/style/house.py and to the map in CONTRIBUTING.md"
             )
 
@@ -74,7 +74,8 @@ def upward_imports(paths=None):
     paths = paths or modules()
     for module, path in paths.items():
         for other in sorted(imports(path, paths)):
-            if room(other) != room(module) and floor_of(room(other)) >= floor_of(room(module)):
+            own, used = package_of(module), package_of(other)
+            if used != own and floor_of(used) >= floor_of(own):
                 yield (
                     f"{shown(path)}: it imports {other}, which is not on a lower floor. Move what "
                     "both need to a lower subpackage"
@@ -156,7 +157,7 @@ def few_modules():
 
 
 RULES = (
-    unknown_rooms,
+    unknown_packages,
     upward_imports,
     relative_imports,
     cycles,

@@ -218,7 +218,6 @@ def test_sensitivity_cech_is_reached_in_theorem_5():
         assert bottleneck_distance(cech(X), cech(Y)) <= quarter
 
 
-@pytest.mark.skipif(not hasattr(gudhi, "DelaunayCechComplex"), reason="needs GUDHI 3.11")
 @pytest.mark.parametrize("d", [2, 3, 4])
 def test_delaunay_cech_radius_fulfils_jung_theorem(d):
     def widest(points):
