@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.random_projection import GaussianRandomProjection
 
-from sklearn_dptda import DTMFiltration
+from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPTree
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.model_selection import _release_once, release_once
@@ -151,6 +151,23 @@ def test_release_once_under_one_key_shares_no_noise_between_neighbours():
         noise.append(release_once(model, rows, KEY)["mean_"] - rows.mean())
     # The noise has a standard deviation of 0.01, and rounding is far smaller than 1e-6.
     assert abs(noise[0] - noise[1]) > 1e-6
+
+
+def test_pickle_of_a_fitted_estimator_holds_no_key():
+    # Workers get the key with the estimator, and readers must not get it with the release.
+    accountant, rows = (
+        PrivacyAccountant(99.0, 1e-3),
+        np.random.default_rng(0).uniform(size=(100, 2)),
+    )
+    functions = DTMFiltration(0.5, bounds=(0, 1), resolution=5).fit_transform([rows])
+    for model, data in (
+        (DPLloyd(2, bounds=(0, 1)), rows),
+        (PrivatePersistence(50.0), functions),
+        (make_pipeline(PrivatePersistence(40.0)), functions),
+    ):
+        (model[0] if hasattr(model, "steps") else model).accountant = accountant.under(KEY)
+        assert KEY._secret in pickle.dumps(model)
+        assert KEY._secret not in pickle.dumps(model.fit(data))
 
 
 def test_name_of_a_key_is_a_code_of_its_secret():
