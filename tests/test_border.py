@@ -291,8 +291,6 @@ LESS = {
     # The sensitivity is that of a short way, and holds for a longer one.
     ("PrivateMeasure", "method='metric'"): 0.4,
     ("PrivateMeasure", "alpha="): 0.2,
-    # Half of the rows of a person come nearer to the origin, and half go away.
-    ("PrivateBounds", "groups="): 0.3,
 }
 
 
