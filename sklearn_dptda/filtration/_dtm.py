@@ -299,7 +299,8 @@ class DTMFiltration(BaseGridFiltration):
 
     >>> from sklearn_dptda.cluster import PrivateLandmarks
     >>> X = make_two_circles(1000, random_state=0) @ [[1, 1, 0, 0, 1], [0, 1, 1, 1, 0]]
-    >>> filtration, = DTMFiltration(landmarks=PrivateLandmarks(30)).fit_transform([X])
+    >>> landmarks = PrivateLandmarks(30, bounds=(-6, 6))
+    >>> filtration, = DTMFiltration(landmarks=landmarks).fit_transform([X])
     >>> filtration.complex.landmarks.shape, len(filtration) == filtration.complex.n_simplices
     ((30, 5), True)
     """
