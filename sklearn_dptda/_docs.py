@@ -13,13 +13,7 @@ _T = TypeVar("_T", bound=Callable[..., object])
 
 
 def fill_doc(documented: _T) -> _T:
-    """Insert the shared paragraphs into a docstring.
-
-    Raises
-    ------
-    KeyError
-        If the docstring names a paragraph that does not exist.
-    """
+    """Insert the shared paragraphs into a docstring."""
 
     def paragraph(match: re.Match[str]) -> str:
         indentation, name = match.groups()
@@ -45,12 +39,6 @@ FRAGMENTS = {
             Matrix of the distances in which accuracy is measured. None uses ``D1``.
         alpha : float, default=1.0
             Privacy loss per unit of ``D1``. Smaller values give more privacy.
-    """,
-    "no_metric": """
-        Raises
-        ------
-        ValueError
-            If a matrix is not a metric, or if ``alpha`` is not positive.
     """,
     # Releases of functions on grids.
     "function_bounds": """
@@ -88,12 +76,6 @@ FRAGMENTS = {
         -------
         self
 
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or if a bare array comes without
-            ``sensitivity`` and ``upper``.
-
         Warns
         -----
         UserWarning
@@ -102,9 +84,6 @@ FRAGMENTS = {
     "refused_functions": """
         Raises
         ------
-        ValueError
-            If the input is invalid, or if a parameter has changed since ``fit``.
-            Nothing is spent.
         PrivacyBudgetExceeded
             If the budget of the accountant does not cover the call. Nothing is
             spent and nothing is computed.
@@ -132,8 +111,6 @@ FRAGMENTS = {
         ------
         FileNotFoundError
             If the file does not exist. The message says where to get it.
-        ValueError
-            If the file does not hold the expected arrays.
 
         Warns
         -----
@@ -148,12 +125,6 @@ FRAGMENTS = {
         random_state : int, RandomState instance or None, default=None
             Seed of the generator. The data are simulated, so a seed does not affect
             privacy.
-    """,
-    "out_of_range": """
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range.
     """,
     "rate": """
         alpha : float, default=1.0
@@ -341,8 +312,6 @@ FRAGMENTS = {
     "refused_or_not_paid": """
         Raises
         ------
-        ValueError
-            If a parameter or the input is invalid. Nothing is spent.
         PrivacyBudgetExceeded
             If the budget of the accountant does not cover the fit. Nothing is spent.
     """,

@@ -229,12 +229,6 @@ def morse_linkage(
     -------
     MergeTree
 
-    Raises
-    ------
-    ValueError
-        If shapes disagree, weights are not positive, a covariance is not positive
-        definite, or the search is unknown.
-
     Notes
     -----
     .. rubric:: Privacy

@@ -264,12 +264,6 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Hold
         """Fit the mixture and merge its modes.
 
         %(fit_rows_or_parts)s
-
-        Raises
-        ------
-        ValueError
-            If both ``n_clusters`` and ``merge_threshold`` are given, or if the mixture
-            has no weights, means or covariances.
         """
         base = self.estimator
         # Private mixtures read the rows themselves, wherever these are, and group them by person.

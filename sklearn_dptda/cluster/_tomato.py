@@ -169,12 +169,6 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         Returns
         -------
         self
-
-        Raises
-        ------
-        ValueError
-            If both ``n_clusters`` and ``merge_threshold`` are given, or the density
-            does not fit the input.
         """
         X = self._validated(X, reset=True)
         self._check_choices(X)

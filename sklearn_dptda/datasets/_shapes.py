@@ -104,11 +104,6 @@ def make_loops(
     y : ndarray of shape (n_clouds,)
         Number of loops of each cloud.
 
-    Raises
-    ------
-    ValueError
-        If ``n_loops`` contains another number than 0, 1 or 2.
-
     Examples
     --------
     >>> from sklearn_dptda.datasets import make_loops
@@ -169,8 +164,6 @@ def make_spirals(
     y : ndarray of shape (n_samples,)
         Index of the arm of each point.
 
-    %(out_of_range)s
-
     Examples
     --------
     >>> from sklearn_dptda.datasets import make_spirals
@@ -224,8 +217,6 @@ def make_rings(
     y : ndarray of shape (n_samples,)
         Index of the ring of each point.
 
-    %(out_of_range)s
-
     Examples
     --------
     >>> from sklearn_dptda.datasets import make_rings
@@ -268,8 +259,6 @@ def make_shapes(
         The points.
     y : ndarray of shape (n_samples,)
         Index of the shape of each point.
-
-    %(out_of_range)s
 
     Examples
     --------

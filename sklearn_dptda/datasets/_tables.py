@@ -225,9 +225,6 @@ def load_table(
     ------
     FileNotFoundError
         If the file does not exist. The message says where to get it.
-    ValueError
-        If there is no table of this name, if ``physical`` is given for another table than
-        ``"sloan"``, or if the file does not contain the expected arrays.
 
     Warns
     -----

@@ -61,8 +61,6 @@ def load_walkers(
     ------
     FileNotFoundError
         If the file does not exist and cannot be downloaded. The message says what to do.
-    ValueError
-        If a download does not have the expected checksum, or if a file lacks an array.
 
     Warns
     -----

@@ -299,11 +299,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-
-        Raises
-        ------
-        ValueError
-            If the number of columns is not that of the components.
         """
         check_is_fitted(self)
         with without_quotes():

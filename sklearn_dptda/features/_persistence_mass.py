@@ -172,11 +172,6 @@ class PersistenceMass(MapOfDiagrams):
         -------
         ndarray of shape (n, 3)
             Birth, death, and expected number of points for each node that has any.
-
-        Raises
-        ------
-        ValueError
-            If ``mean`` does not have one entry for each node.
         """
         masses = np.asarray(mean, dtype=float)
         n = int(self.resolution) + 1

@@ -77,12 +77,6 @@ class LandmarkComplex:
         For each dimension ``q``, the indices of the landmarks of each simplex, in
         increasing order.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer than 2 or more than 1000 landmarks, or if ``reach`` is not a
-        non-negative number.
-
     See Also
     --------
     ComplexFiltration : A function on the simplices of a complex.
@@ -413,12 +407,6 @@ class ComplexFiltration(Filtration):
         Sensitivity and upper bound under each smaller cap. Public.
     adjacency : str
         ``"replace-one"``: neighbouring clouds differ by replacing one record.
-
-    Raises
-    ------
-    ValueError
-        If the number of values is not the number of simplices, if a value is not
-        finite, or if ``sensitivity`` or ``upper`` is not positive and finite.
 
     See Also
     --------

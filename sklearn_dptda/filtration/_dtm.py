@@ -103,11 +103,6 @@ def sensitivity_dtm(m: float, n: int, p: float, diameter: float) -> float:
     float
         The sensitivity, in the units of the data.
 
-    Raises
-    ------
-    ValueError
-        If ``m`` is outside (0, 1] or ``p`` is below 1.
-
     Examples
     --------
     >>> from sklearn_dptda.filtration import sensitivity_dtm
@@ -145,12 +140,6 @@ def distance_to_measure(
     ndarray of shape (q,)
         Values in the units of the data. They are exact statistics of the cloud, *not*
         private.
-
-    Raises
-    ------
-    ValueError
-        If ``m`` is outside (0, 1], if ``p`` is below 1, or if an array is not finite and
-        two-dimensional.
 
     See Also
     --------
@@ -358,12 +347,6 @@ class DTMFiltration(BaseGridFiltration):
         -------
         self
             The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If the clouds, ``bounds``, ``resolution`` or ``landmarks`` are invalid, or if the
-            grid does not fit into ``memory``.
         """
         if self.landmarks is None:
             self._forget("complex_")

@@ -127,12 +127,6 @@ class GridFiltration(Filtration):
     adjacency : str
         ``"replace-one"``: neighbouring clouds differ by replacing one record.
 
-    Raises
-    ------
-    ValueError
-        If the shape of ``values`` disagrees with ``axes``, if a value is not finite, or
-        if ``sensitivity`` or ``upper`` is not positive and finite.
-
     See Also
     --------
     ComplexFiltration : A function on the simplices of public landmarks.

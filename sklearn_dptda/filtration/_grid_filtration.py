@@ -104,12 +104,6 @@ class BaseGridFiltration(BaseFiltration):
         -------
         self
             The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If the clouds, ``bounds`` or ``resolution`` are invalid, or if the grid does not
-            fit into ``memory``.
         """
         clouds, distinct = self._check_to_fit(X)
         d = n_features_of(clouds[0])
@@ -288,11 +282,6 @@ class BaseGridFiltration(BaseFiltration):
             You can update it with further chunks, add it to the histograms of other parts of
             the cloud, and pass it to :meth:`transform` in place of the cloud. It is an exact
             statistic, *not* private.
-
-        Raises
-        ------
-        ValueError
-            If ``landmarks`` and ``groups`` are used together.
         """
         check_is_fitted(self)
         count, empty = self._counting()

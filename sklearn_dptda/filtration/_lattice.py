@@ -121,11 +121,6 @@ class LatticeHistogram:
         -------
         str
 
-        Raises
-        ------
-        ValueError
-            If the number of columns is not the dimension of the points.
-
         Notes
         -----
         A missing value makes :meth:`update_counts` raise. Where a database takes NaN as the
@@ -187,12 +182,6 @@ class LatticeHistogram:
         Returns
         -------
         self
-
-        Raises
-        ------
-        ValueError
-            If a line has no node of the lattice, such as one of points with a missing coordinate.
-            Nothing is added then.
         """
         table = np.array([list(line) for line in lines], dtype=float)
         table = table.reshape(-1, self.n_features + 2)

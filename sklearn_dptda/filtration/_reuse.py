@@ -57,11 +57,6 @@ def reuse_functions(max_bytes: int = 1 << 30) -> Iterator[None]:
         Memory for functions. If more is needed, those that were used least
         recently are computed again.
 
-    Raises
-    ------
-    ValueError
-        If ``max_bytes`` is not positive.
-
     Notes
     -----
     .. rubric:: Privacy

@@ -188,12 +188,6 @@ class AdjacencySpectralEmbedding(
         -------
         self
             The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If the graph is invalid, has no edges, has at most as many nodes as components, or
-            has lost its probability of flips.
         """
         A = _symmetric(X)
         n = A.shape[0]
@@ -266,11 +260,6 @@ class AdjacencySpectralEmbedding(
         -------
         ndarray of shape (n_rows, `n_components_`)
             Directions of the nodes, or their positions with ``normalize=False``.
-
-        Raises
-        ------
-        ValueError
-            If the number of columns or the probability of flips differs from that of ``fit``.
         """
         check_is_fitted(self)
         A = X if isinstance(X, PackedAdjacency) else check_links(X)

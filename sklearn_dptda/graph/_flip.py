@@ -92,11 +92,6 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         -------
         self
             The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If the graph or a parameter is invalid.
         """
         A = check_adjacency(X, self.directed)
         self.n_features_in_ = A.shape[1]
@@ -131,10 +126,6 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
 
         Raises
         ------
-        ValueError
-            If the graph is invalid, if a parameter has changed since ``fit``, or if the
-            release does not fit into memory, which follows from public numbers. Nothing is
-            spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the release.
         """
@@ -169,9 +160,6 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
 
         Raises
         ------
-        ValueError
-            If the links are invalid, if a parameter has changed since ``fit``, or if the
-            release does not fit into memory. Nothing is spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the release.
         """
@@ -201,9 +189,6 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
 
         Raises
         ------
-        ValueError
-            If the graph is invalid, or if a parameter has changed since ``fit``. Nothing is
-            spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the release.
         """

@@ -65,11 +65,6 @@ class NoisyAdjacency(csr_array):
         -------
         NoisyAdjacency
             The matrix with its probability.
-
-        Raises
-        ------
-        ValueError
-            If ``adjacency`` is a sparse matrix with invalid indices.
         """
         if issparse(adjacency):
             check_sparse(adjacency, "adjacency")

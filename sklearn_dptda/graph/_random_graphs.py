@@ -46,11 +46,6 @@ def make_latent(
     X : ndarray of shape (n_nodes, n_latent)
         Latent positions, with three coordinates, or four for the sphere.
 
-    Raises
-    ------
-    ValueError
-        If the shape is unknown.
-
     See Also
     --------
     make_rdpg : Draws a graph from latent positions.
@@ -100,11 +95,6 @@ def make_rdpg(
     csr_array of shape (n_nodes, n_nodes), dtype float32
         Symmetric adjacency matrix with a zero diagonal.
 
-    Raises
-    ------
-    ValueError
-        If an inner product is not a probability.
-
     See Also
     --------
     make_latent : Generates latent positions.
@@ -152,11 +142,6 @@ def make_sbm(
         Symmetric adjacency matrix with a zero diagonal.
     y : ndarray of shape (n_nodes,)
         Block of each node.
-
-    Raises
-    ------
-    ValueError
-        If the sizes, probabilities or activities are inconsistent or out of range.
 
     See Also
     --------
@@ -217,11 +202,6 @@ def make_mixed_membership(
         Symmetric adjacency matrix with a zero diagonal.
     M : ndarray of shape (n_nodes, n_blocks)
         Memberships, whose sum is one for each node.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is inconsistent or out of range.
 
     See Also
     --------

@@ -115,12 +115,6 @@ def entropic_scale(
     ScaleBounds
         In units of ``D2``.
 
-    Raises
-    ------
-    ValueError
-        If a matrix is not a metric, ``alpha`` is not positive, or there are too
-        many points for ``"exact"``.
-
     Notes
     -----
     Packing numbers change only at distances of the space. The least scale is

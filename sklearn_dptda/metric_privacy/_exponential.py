@@ -195,11 +195,6 @@ class MetricExponentialMechanism(ChoiceMechanism):
         X : array-like of shape (n_samples, n_features), or list of diagrams, default=None
             Records that serve as candidates if ``candidates`` is None.
         %(ignored_y_and_self)s
-
-        Raises
-        ------
-        ValueError
-            If there are no candidates, or their distances are not a metric.
         """
         public = self.candidates is not None
         candidates = self._candidates_of(X, public)

@@ -99,11 +99,6 @@ class FiniteMechanism:
         -------
         ndarray of int of shape (n_samples,)
             Numbers of the outputs.
-
-        Raises
-        ------
-        ValueError
-            If the inputs are not numbers of points. Nothing is spent.
         """
         inputs = check_places(inputs, len(self.log_matrix))
         (seed,) = spawn_seeds(random_state, 1)

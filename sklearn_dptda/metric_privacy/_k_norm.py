@@ -126,11 +126,6 @@ class KNormMechanism(MetricMechanism):
         X : array-like of shape (n_samples, n_features)
             Points, of which only the number of columns matters.
         %(ignored_y_and_self)s
-
-        Raises
-        ------
-        ValueError
-            If the input or a parameter is refused.
         """
         X = check_rows(self, X)
         d = X.shape[1]
@@ -185,9 +180,6 @@ class KNormMechanism(MetricMechanism):
 
         Raises
         ------
-        ValueError
-            If the input is refused, a parameter has changed since ``fit``, or there is
-            an accountant but no box. Nothing is spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the release.
         """

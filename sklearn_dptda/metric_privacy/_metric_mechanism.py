@@ -327,9 +327,6 @@ class ChoiceMechanism(MetricMechanism):
 
         Raises
         ------
-        ValueError
-            If the input is refused, or a parameter has changed since ``fit``. Nothing
-            is spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the release.
         """

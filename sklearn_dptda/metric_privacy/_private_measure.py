@@ -472,12 +472,6 @@ class PrivateMeasure(PrivateRowsEstimator):
         float
             At most 1, which says nothing about the release.
 
-        Raises
-        ------
-        ValueError
-            If ``confidence`` is out of range, with a ``target``, or with
-            ``method="metric"`` and several columns: no useful bound is known there.
-
         Examples
         --------
         >>> import numpy as np

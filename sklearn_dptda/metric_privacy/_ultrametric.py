@@ -219,12 +219,6 @@ class UltrametricMechanism(ChoiceMechanism):
         Returns
         -------
         self
-
-        Raises
-        ------
-        ValueError
-            If the distances do not fit the law: neither of the two distances, or not
-            the required one, is an ultrametric.
         """
         D1, D2 = check_pair(self.candidates, self.accuracy, ("candidates", "accuracy"))
         check_n_candidates(len(D1))

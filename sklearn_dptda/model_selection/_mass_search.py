@@ -161,8 +161,6 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
 
         Raises
         ------
-        ValueError
-            If a parameter or the input is invalid. Nothing is spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the choice. Nothing is
             spent.

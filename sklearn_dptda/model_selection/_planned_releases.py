@@ -115,8 +115,6 @@ class PlannedLoss:
         ------
         PrivacyBudgetExceeded
             If the releases do not fit a budget.
-        ValueError
-            If there is no accountant, or if the losses cannot be added.
         """
         for accountant, releases in self._by_payer():
             if accountant is None:

@@ -115,11 +115,6 @@ def plan_release(
         The plan. It prints as a short text, :class:`ReleasePlanDisplay` draws its
         curve, and ``make_pipeline()`` makes the pipeline of the release.
 
-    Raises
-    ------
-    ValueError
-        If a number is out of range, or if no epsilon shows the feature.
-
     See Also
     --------
     bottleneck_error_bound : Largest distance that points of a private diagram move.

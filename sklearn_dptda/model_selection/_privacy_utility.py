@@ -147,12 +147,6 @@ def privacy_utility_curve(
     PrivacyUtilityCurve
         Errors of all releases.
 
-    Raises
-    ------
-    ValueError
-        If ``param_range`` is empty, or if the estimator does not end in a
-        :class:`PrivatePersistence`.
-
     Notes
     -----
     .. rubric:: Privacy

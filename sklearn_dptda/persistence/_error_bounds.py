@@ -93,11 +93,6 @@ def bottleneck_error_bound(
         The bound, in the units of the function. It is ``inf`` if no bound can be given, and 0
         for ``epsilon=inf``.
 
-    Raises
-    ------
-    ValueError
-        If a number is out of range, or if the draw is not exact (``mechanism="mcmc"``).
-
     See Also
     --------
     epsilon_for_error : The epsilon that achieves a given error.
@@ -195,11 +190,6 @@ def noise_floor(
         Persistence (death minus birth) for each homology dimension, in the units of the
         function. It is ``inf`` if no bound can be given, and 0 for ``epsilon=inf``.
 
-    Raises
-    ------
-    ValueError
-        If a number is out of range, or if the draw is not exact (``mechanism="mcmc"``).
-
     See Also
     --------
     not_empty : Compares a released diagram with the noise floor.
@@ -280,12 +270,6 @@ def epsilon_for_error(
     float
         The smallest sufficient epsilon, or a value that is larger by at most 0.1 %. It is
         ``inf`` if no epsilon suffices, because the error is below the floor.
-
-    Raises
-    ------
-    ValueError
-        If ``error`` is not positive, if another number is out of range, or if the draw is
-        not exact (``mechanism="mcmc"``).
 
     See Also
     --------

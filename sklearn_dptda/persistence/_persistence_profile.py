@@ -214,12 +214,6 @@ class PersistenceProfile(PrivateLifetimes):
         ndarray of shape (n_clouds, n_dimensions * n_longest, 2)
             Lower ends, which are at least zero, and upper ends, in the units of the
             filtration.
-
-        Raises
-        ------
-        ValueError
-            If the number of rows is not the number of filtrations, or if the number of
-            columns is wrong.
         """
         check_is_fitted(self)
         latest = getattr(self, "release_half_widths_", self.half_widths_)

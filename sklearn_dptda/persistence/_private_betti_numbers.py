@@ -235,12 +235,6 @@ class PrivateBettiNumbers(PrivateLifetimes):
         -------
         list of str
             One sentence for each row.
-
-        Raises
-        ------
-        ValueError
-            If the number of rows is not the number of filtrations, or if the number of
-            columns is wrong.
         """
         rows, margins = self._rows_of_release(counts, "counts", X, self.margins_)
         thresholds = [self._thresholds() or []] * len(rows)

@@ -82,12 +82,6 @@ def shift_invariant_bottleneck_distance(
         The number that is added to all coordinates of ``first``. Only with
         ``return_shift=True``. It is ``nan`` if the distance is infinite.
 
-    Raises
-    ------
-    ValueError
-        If a diagram is malformed, if ``tol`` is not positive, or if a birth is not positive
-        with ``scale="log"``.
-
     See Also
     --------
     dilation_dissimilarity : Invariant under a factor, in the original units.
@@ -164,11 +158,6 @@ def dilation_dissimilarity(
     factor : float
         The factor by which ``first`` is multiplied. Only with ``return_factor=True``. It is
         ``nan`` if the dissimilarity is infinite.
-
-    Raises
-    ------
-    ValueError
-        If a diagram is malformed or has a negative coordinate, or if ``tol`` is not positive.
 
     See Also
     --------

@@ -55,11 +55,6 @@ class DendrogramDisplay(Display):
     figure_ : matplotlib Figure
         Figure of these axes.
 
-    Raises
-    ------
-    ValueError
-        If shapes disagree, or if ``cut`` does not give the labels.
-
     See Also
     --------
     sklearn_dptda.cluster.morse_linkage : Computes the merge tree.
@@ -129,13 +124,6 @@ class DendrogramDisplay(Display):
         -------
         DendrogramDisplay
             The display, which has been drawn.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
-        ValueError
-            If the estimator has no merge tree.
         """
         check_is_fitted(estimator)
         needed = ("linkage_", "modes_", "mode_labels_", "n_clusters_")

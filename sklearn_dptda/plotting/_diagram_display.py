@@ -139,11 +139,6 @@ class PersistenceDiagramDisplay(Display):
         -------
         PersistenceDiagramDisplay
             The display, which has been drawn.
-
-        Raises
-        ------
-        ValueError
-            If ``X`` is None and ``estimator`` is a persistence estimator.
         """
         last = estimator[-1] if hasattr(estimator, "steps") else estimator
         if X is None and hasattr(last, "homology_dimensions"):

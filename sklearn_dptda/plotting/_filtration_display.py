@@ -107,11 +107,6 @@ class FiltrationDisplay(Display):
         -------
         FiltrationDisplay
             The display.
-
-        Raises
-        ------
-        ValueError
-            If the grid has more than three dimensions.
         """
         ax = axes_or_new(ax, figsize=(5, 4.2))
         if isinstance(self.filtration, ComplexFiltration):

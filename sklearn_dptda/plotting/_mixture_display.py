@@ -165,13 +165,6 @@ class MixtureDensityDisplay(Display):
         -------
         MixtureDensityDisplay
             The display, which has been drawn.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
-        ValueError
-            If the estimator has no mixture, or if a parameter is invalid.
         """
         check_is_fitted(estimator)
         if hasattr(estimator, "_mixture"):

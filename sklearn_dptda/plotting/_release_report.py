@@ -93,11 +93,6 @@ def release_report(
     str
         A whole HTML document in UTF-8.
 
-    Raises
-    ------
-    NotFittedError
-        If the estimator has not been fitted.
-
     Notes
     -----
     .. rubric:: Privacy

@@ -140,9 +140,6 @@ def private_two_sample_test(
 
     Raises
     ------
-    ValueError
-        If a parameter or a table is invalid, or if one person is in both groups. Nothing is
-        spent.
     PrivacyBudgetExceeded
         If the accountant's budget does not cover the test.
 

@@ -179,8 +179,6 @@ class PrivateBounds(PrivateRowsEstimator):
 
         Raises
         ------
-        ValueError
-            If a parameter or a chunk is refused. Nothing is spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the fit.
         """

@@ -79,8 +79,6 @@ class PrivacyAccountant:
 
     Raises
     ------
-    ValueError
-        If a number is out of range.
     PrivacyLedgerError
         If something exists at ``path`` already, or if no ledger can be created
         there.
@@ -205,8 +203,6 @@ class PrivacyAccountant:
 
         Raises
         ------
-        ValueError
-            If the budget of the ledger differs from the expected one.
         PrivacyLedgerError
             If there is no ledger at ``path``, for example because the file is
             missing or empty, or if the file is a copy or a restored backup.
@@ -374,8 +370,6 @@ class PrivacyAccountant:
         ------
         PrivacyBudgetExceeded
             If the releases do not fit the budget together.
-        ValueError
-            If their losses cannot be added to the losses in this ledger.
 
         Examples
         --------
@@ -449,11 +443,6 @@ class PrivacyAccountant:
             Accountant for the estimators of one search, to be passed as
             ``accountant=``. It cannot be used as a ``with`` block.
 
-        Raises
-        ------
-        ValueError
-            If ``key`` is not a :class:`ReleaseKey`.
-
         Examples
         --------
         >>> from sklearn.model_selection import cross_val_score
@@ -520,11 +509,6 @@ class PrivacyAccountant:
         list of str
             Descriptions of what was changed or removed, or does not add up. Empty
             if there are no inconsistencies.
-
-        Raises
-        ------
-        ValueError
-            If an argument is not an extract, or if it was made by a newer version.
         """
         return changes_in(extract, earlier)
 
@@ -545,10 +529,6 @@ class PrivacyAccountant:
 
         Raises
         ------
-        TypeError
-            If ``release`` contains an object of another type.
-        ValueError
-            If ``release`` is larger than ``keep``.
         PrivacyLedgerError
             If nothing was paid under the key, if another release is stored under
             it, or if the ledger cannot be used.

@@ -167,11 +167,6 @@ def audit_epsilon(
     AuditResult
         The lower bound, the event and its counts.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or if releases cannot be summarised.
-
     See Also
     --------
     sklearn_dptda.utils.estimator_checks.check_privacy : Run all privacy checks.

@@ -48,12 +48,6 @@ class Sensitivity:
         number of records is public. ``"add-remove"`` (unbounded): one record is
         added or removed, and the number of records is private.
 
-    Raises
-    ------
-    ValueError
-        If ``value`` is negative or not finite, or if ``norm`` or ``adjacency`` is
-        unknown.
-
     Examples
     --------
     >>> from sklearn_dptda.privacy import Sensitivity
@@ -89,11 +83,6 @@ class Sensitivity:
         -------
         Sensitivity
             The object itself.
-
-        Raises
-        ------
-        ValueError
-            If the norm or the adjacency differs from the required one.
         """
         for name, wanted in (("norm", norm), ("adjacency", adjacency)):
             if wanted is not None and getattr(self, name) != wanted:
@@ -204,11 +193,6 @@ class FixedPoint:
         -------
         ndarray of int64
             Values in steps.
-
-        Raises
-        ------
-        ValueError
-            If a value is not finite, or has 2**62 steps or more.
         """
         values = np.asarray(values, dtype=float)
         # The product with a power of two is exact. It is much faster than ldexp if the power is a
@@ -252,11 +236,6 @@ class FixedPoint:
         -------
         ndarray of int64
             The sum in steps. :meth:`decode` converts it to floats.
-
-        Raises
-        ------
-        ValueError
-            If the sum could have 2**62 steps or more.
         """
         steps = self.encode(values)
         largest = float(np.abs(steps).max(initial=0)) * steps.shape[axis]

@@ -331,12 +331,6 @@ class PrivacyGuarantee:
         filtrations share a private box. It is ignored when guarantees are
         compared.
 
-    Raises
-    ------
-    ValueError
-        If epsilon, delta, rho or the adjacency is out of range, or if ``unit`` is
-        empty.
-
     Examples
     --------
     >>> from sklearn_dptda.privacy import PrivacyGuarantee
@@ -365,13 +359,7 @@ class PrivacyGuarantee:
             raise ValueError("unit must name the privacy unit, such as 'one row'.")
 
     def __add__(self, other: object) -> "PrivacyGuarantee":
-        """Guarantee of two releases of the same records together, by basic composition.
-
-        Raises
-        ------
-        ValueError
-            If the guarantees differ in their adjacency or privacy unit.
-        """
+        """Guarantee of two releases of the same records together, by basic composition."""
         if not isinstance(other, PrivacyGuarantee):
             return NotImplemented
         if (self.adjacency, self.unit) != (other.adjacency, other.unit):
@@ -421,8 +409,6 @@ class PrivacyGuarantee:
         ------
         ImportError
             If ``dp_accounting`` is not installed.
-        ValueError
-            If the guarantee has a delta and no rho. Such losses add up by basic composition.
 
         Examples
         --------

@@ -34,10 +34,6 @@ def make_measurement(estimator: BaseEstimator) -> Any:
 
     Raises
     ------
-    ValueError
-        If the estimator takes no table, protects people instead of rows, has a
-        seed, or promises nothing. Diagrams, graphs and metric mechanisms have domains
-        and distances that OpenDP does not know.
     opendp.mod.OpenDPException
         If its features "contrib" and "honest-but-curious" are not enabled.
         The second one says that OpenDP trusts the privacy map that we state.

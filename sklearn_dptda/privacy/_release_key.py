@@ -91,11 +91,6 @@ class ReleaseKey:
         ReleaseKey
             The key in the file.
 
-        Raises
-        ------
-        ValueError
-            If the file does not hold a key, or if other users can read it.
-
         Examples
         --------
         >>> import os, tempfile

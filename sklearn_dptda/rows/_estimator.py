@@ -177,9 +177,6 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
         Raises
         ------
-        ValueError
-            If a parameter or a chunk is refused, or if ``chunks`` is an
-            iterator. Nothing is spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the fit.
         """

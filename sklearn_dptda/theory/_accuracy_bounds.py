@@ -130,8 +130,6 @@ def accuracy_bounds(
     AccuracyBounds
         ``print`` shows it as a table.
 
-    %(no_metric)s
-
     Notes
     -----
     *Lower bounds.* Let ``s`` be the entropic scale and ``s_o`` the diametric scale

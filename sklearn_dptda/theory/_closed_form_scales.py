@@ -44,8 +44,6 @@ def normed_scale(
     ScaleBounds
         Exact for the maximum norm, and in one dimension.
 
-    %(out_of_range)s
-
     Notes
     -----
     In the maximum norm the scale is ``2 log(2) n_dims / alpha``, or the diameter if
@@ -94,8 +92,6 @@ def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     -------
     ScaleBounds
 
-    %(out_of_range)s
-
     Notes
     -----
     The scale is at least ``1 / (8 k)`` for the least ``k`` with ``k ** (n_dims + 1)
@@ -137,8 +133,6 @@ def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     -------
     ScaleBounds
         Exact for ``alpha`` up to ``log(2)``.
-
-    %(out_of_range)s
 
     Notes
     -----
@@ -198,11 +192,6 @@ def baire_scale(
     ScaleBounds
         Exact.
 
-    Raises
-    ------
-    ValueError
-        If the distances do not decrease, or a parameter is out of range.
-
     Notes
     -----
     Words that agree on the first ``k - 1`` letters form a ball of radius
@@ -250,11 +239,6 @@ def baire_diametric_scale(
     -------
     ScaleBounds
         Exact, for any number of letters.
-
-    Raises
-    ------
-    ValueError
-        If the distances do not decrease, or ``alpha`` is not positive.
 
     Notes
     -----

@@ -91,11 +91,6 @@ def detection_limit(
     -------
     DetectionLimit
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter is out of range, or not a number.
-
     Notes
     -----
     **Block specified in advance.** Take the density of a part of the pairs of the

@@ -58,8 +58,6 @@ def bottleneck_error_floor(
     float
         In the units of the function.
 
-    %(out_of_range)s
-
     See Also
     --------
     sklearn_dptda.persistence.bottleneck_error_bound :
@@ -131,8 +129,6 @@ def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
     float
         In the units of the function. It is about ``sensitivity / epsilon`` if that
         is well above ``sensitivity`` and well below ``upper``.
-
-    %(out_of_range)s
 
     Examples
     --------
@@ -226,8 +222,6 @@ def published_error_bound(
     float
         In the units of the data.
 
-    %(out_of_range)s
-
     See Also
     --------
     sklearn_dptda.persistence.bottleneck_error_bound :
@@ -299,8 +293,6 @@ def published_error_floor(
         In the units of the data. It is at most ``diameter / 8``, and 0 if a single
         moved point is already too many.
 
-    %(out_of_range)s
-
     See Also
     --------
     bottleneck_error_floor : A sharper floor, from more than two clouds.
@@ -362,8 +354,6 @@ def sampling_error_bound(
     -------
     float
         In the units of the data.
-
-    %(out_of_range)s
 
     Notes
     -----

@@ -56,11 +56,6 @@ def packing_number(D: ArrayLike, scale: float) -> ScaleBounds:
         bound is the size of a greedy net, and the upper bound is the number of
         cells that cover the space and have no larger diameter than the scale.
 
-    Raises
-    ------
-    ValueError
-        If ``D`` is not a metric, or the scale is negative.
-
     Examples
     --------
     >>> import numpy as np
@@ -105,8 +100,6 @@ def outer_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
     -------
     ScaleBounds
         Exact for up to 30 points and on ultrametric spaces.
-
-    %(no_metric)s
 
     References
     ----------
@@ -155,8 +148,6 @@ def diametric_scale(
     ScaleBounds
         Exact for up to 1,000 points and if ``D2`` is ultrametric. Otherwise the
         bounds differ by a factor of two.
-
-    %(no_metric)s
 
     References
     ----------
@@ -207,8 +198,6 @@ def doubling_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
     -------
     ScaleBounds
         Exact for up to 30 points.
-
-    %(no_metric)s
 
     Notes
     -----

@@ -44,8 +44,6 @@ def optimal_mechanism(
 
     Raises
     ------
-    ValueError
-        If there are more than 60 points, or a matrix is not a metric.
     RuntimeError
         If the linear program is not solved.
 
@@ -168,11 +166,6 @@ def privacy_parameter(M: ArrayLike, D: ArrayLike, *, log: bool = False) -> float
     float
         The least ``alpha`` of the mechanism; ``inf`` if an output is possible for
         some inputs only.
-
-    Raises
-    ------
-    ValueError
-        If ``M`` is not a matrix of probabilities, or ``D`` is not a metric.
 
     Examples
     --------

@@ -228,11 +228,6 @@ def dtm_midpoint_case(
     other : ndarray of shape (n, d)
         The cloud in which ``n_moved`` points have moved to the middle.
 
-    Raises
-    ------
-    ValueError
-        If more points are to move than there are at ``low``.
-
     See Also
     --------
     dtm_worst_case : Clouds whose diagrams are at least twice as far apart.
@@ -275,12 +270,6 @@ def cech_midpoint_case(X: ArrayLike) -> FloatArray:
     Returns
     -------
     ndarray of shape (n + 1, d)
-
-    Raises
-    ------
-    ValueError
-        If all points are the same, or the array is not finite or not
-        two-dimensional.
 
     References
     ----------

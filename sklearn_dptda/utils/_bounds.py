@@ -33,12 +33,6 @@ def check_lengths(name: str, lengths: ArrayLike, ends: ArrayLike = 0.0) -> None:
         Widths of columns, or other scales.
     ends : array-like of float, default=0.0
         Largest absolute values to which such a length is added.
-
-    Raises
-    ------
-    ValueError
-        If computations with a length would overflow or lose all digits. This is
-        checked before anything is paid.
     """
     lengths = np.asarray(lengths)
     usable = (lengths >= _LENGTH_RANGE[0]) & (lengths <= _LENGTH_RANGE[1])
@@ -68,12 +62,6 @@ def check_bounds(
     Returns
     -------
     low, high : ndarray of shape (n_features,)
-
-    Raises
-    ------
-    ValueError
-        If the bounds are not a pair, not finite, of the wrong length, not
-        strictly increasing, or refused by :func:`check_lengths`.
     """
     try:
         if isinstance(bounds, Mapping):
@@ -118,11 +106,6 @@ def bounds_by_column(
     Returns
     -------
     low, high : ndarray of shape (n_features,)
-
-    Raises
-    ------
-    ValueError
-        If bounds are refused by :func:`check_bounds`, or name a column that does not exist.
     """
     if bounds is not None and not isinstance(bounds, Mapping):
         return check_bounds(bounds, n_features)

@@ -20,13 +20,6 @@ def check_cloud(
     Returns
     -------
     ndarray of shape (n, d), float64
-
-    Raises
-    ------
-    ValueError
-        If the cloud is not a finite two-dimensional numeric array with at
-        least ``min_points`` rows and with ``n_features`` columns. The message
-        names the cloud, never a value.
     """
     refuse_lossy(cloud, name)
     try:
@@ -109,11 +102,6 @@ def refuse_repeated(items: Sequence[Any], name: str = "X") -> None:
     """Refuse a collection that contains one item several times.
 
     One payment covers one release of each item.
-
-    Raises
-    ------
-    ValueError
-        If one object, or one piece of memory, is in several places.
     """
     if first_places(items) != list(range(len(items))):
         raise ValueError(

@@ -15,13 +15,7 @@ _LARGEST_COORDINATE = 1e300
 
 
 def as_diagram(diagram: ArrayLike, name: str) -> FloatArray:
-    """Return a diagram as a float array of shape (n, 2). Infinite coordinates are allowed.
-
-    Raises
-    ------
-    ValueError
-        If the shape is wrong or a coordinate is NaN.
-    """
+    """Return a diagram as a float array of shape (n, 2). Infinite coordinates are allowed."""
     refuse_lossy(diagram, name)
     array = np.asarray(diagram, dtype=float)
     if array.size == 0:
@@ -81,12 +75,6 @@ def bottleneck_distance(first: ArrayLike, second: ArrayLike) -> float:
     float
         Distance in the units of the filtration.
 
-    Raises
-    ------
-    ValueError
-        If a diagram has a wrong shape, contains NaN, or has a death before its
-        birth.
-
     Notes
     -----
     Points with the same infinite coordinates (birth ``-inf``, death ``inf``, or both)
@@ -124,12 +112,6 @@ def wasserstein_distance(first: ArrayLike, second: ArrayLike) -> float:
     -------
     float
         Distance in the units of the filtration.
-
-    Raises
-    ------
-    ValueError
-        If a diagram has a wrong shape, contains NaN, or has a death before its
-        birth.
 
     Notes
     -----

@@ -381,11 +381,6 @@ def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True)
         Name of the parameter.
     complex_too : bool, default=True
         Whether complex numbers are refused. False if this is done elsewhere.
-
-    Raises
-    ------
-    ValueError
-        If the input is refused. The message quotes no values.
     """
     refuse_dask(value, name)
     parts = [value, *value] if isinstance(value, list | tuple) else [value]

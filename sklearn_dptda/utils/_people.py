@@ -34,12 +34,6 @@ def split_people(table: Any, column: str | None, ids: Any, what: str = "row") ->
 
     The ids are in a ``column`` of a data frame, or are given separately as ``ids``. They are
     returned as a list, or as an array for a column of integers, which is ten times as fast.
-
-    Raises
-    ------
-    ValueError
-        If both or none are given, if an id is missing, or if the ids differ in kind. The message
-        quotes no id.
     """
     if column is not None and ids is not None:
         raise ValueError(

@@ -107,11 +107,6 @@ def privacy_checks(
         Names of the checks, and functions without arguments that raise
         AssertionError if the check fails.
 
-    Raises
-    ------
-    ValueError
-        If the tags of the estimator do not say that it is private.
-
     Examples
     --------
     >>> from sklearn_dptda.graph import EdgeFlip
@@ -155,11 +150,6 @@ def check_privacy(estimator: BaseEstimator, data: CheckData | None = None) -> in
     -------
     int
         Number of checks that ran.
-
-    Raises
-    ------
-    AssertionError
-        From the first check that fails.
 
     Examples
     --------
