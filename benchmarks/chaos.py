@@ -27,13 +27,15 @@ from benchmarks._table import Table
 from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import IncompleteReleases, release_replicates
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError, ReleaseKey
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 
 BACKENDS = ("loky", "multiprocessing", "threading", "dask", "ray")
 # Number of payments that the budget of a round covers exactly. A search trains and scores in three
 # folds for each of four candidates, and fits once more at the end.
 WORKS = {"replicates": 40, "search": 25}
 # Cost of a release, which is large enough to avoid warnings about noise.
+# Of the work in each round.
+NAME = "a round"
 EPSILON = 16.0
 FAULTS = ("worker", "main", "interrupt", "disk")
 # Number of calls of one round that are disturbed. Later calls are not.
@@ -41,11 +43,11 @@ MOST_FAULTS = 8
 # Seconds after which a call that neither returns nor fails is ended.
 HUNG = 180.0
 NOTE = (
-    "Each round has a new ledger, whose budget covers the payments exactly, and one key. The call "
+    "Each round has a new ledger, whose budget covers the payments exactly, and one name. The call "
     "is repeated by new processes until it returns. After every call, the ledger is checked: there "
     "must be no excess payment, and no stored or returned release may change. At the end, each "
     "payment must have one stored release, the stored releases must be the returned ones, and a "
-    "call with other records under the same key must be refused. A full disk is simulated by a "
+    "call with other records under the same name must be refused. A full disk is simulated by a "
     "limit on the growth of files. In half of the cases in which a main process is killed, its "
     "workers continue to run during the next call."
 )
@@ -76,7 +78,7 @@ def tables(quick):
 
 
 class _Round:
-    """One budget and one key, with repeated calls until one of them returns."""
+    """One budget and one name, with repeated calls until one of them returns."""
 
     def __init__(self, folder, backend, work, coins, count):
         self.folder, self.backend, self.work = folder, backend, work
@@ -190,13 +192,10 @@ class _Round:
         if self.work == "replicates" and Counter(returned) != stored:
             self._wrong("the returned releases are not the stored ones")
         with contextlib.suppress(PrivacyLedgerError):
-            _WORK[self.work](self.budget, self._key(), shift=1e-3)
-            self._wrong("other records were released under the same key")
+            _WORK[self.work](self.budget, NAME, shift=1e-3)
+            self._wrong("other records were released under the same name")
         if len(self.budget) != self.n:
             self._wrong("other records were paid for")
-
-    def _key(self):
-        return ReleaseKey.open(self.folder / "key")
 
     def _wrong(self, what):
         self.count["wrong"] += 1
@@ -234,7 +233,7 @@ def _clouds(n, shift):
     return [make_two_circles(400, random_state=seed) + shift for seed in range(n)]
 
 
-def _replicates(budget, key, shift=0.0):
+def _replicates(budget, name, shift=0.0):
     """Digests of releases in their order, with None for an unfinished release."""
     try:
         releases = release_replicates(
@@ -242,7 +241,7 @@ def _replicates(budget, key, shift=0.0):
             _road(budget),
             _clouds(3, shift),
             WORKS["replicates"],
-            key=key,
+            name=name,
             n_jobs=2,
         )
     except (IncompleteReleases, KeyboardInterrupt) as error:
@@ -251,10 +250,10 @@ def _replicates(budget, key, shift=0.0):
     return {"complete": True, "releases": [_digest(r) for r in releases]}
 
 
-def _search(budget, key, shift=0.0):
-    """Digests of the scores of a search under a key; each score is a function of a release."""
+def _search(budget, name, shift=0.0):
+    """Digests of the scores of a search under a name; each score is a function of a release."""
     model = make_pipeline(
-        _road(budget.under(key)), DiagramFeatures(value_range=(0, 3)), LogisticRegression()
+        _road(budget.under(name)), DiagramFeatures(value_range=(0, 3)), LogisticRegression()
     )
     candidates = {"pipeline__dtmfiltration__m": [0.1, 0.2, 0.3, 0.4]}
     search = GridSearchCV(model, candidates, cv=3, n_jobs=2, error_score="raise")
@@ -306,7 +305,7 @@ def _main(backend, work, folder):
     with _engine(backend):
         print("ready", flush=True)
         budget = PrivacyAccountant.open(folder / "ledger.db")
-        print(json.dumps(_WORK[work](budget, ReleaseKey.open(folder / "key"))), flush=True)
+        print(json.dumps(_WORK[work](budget, NAME)), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.graph import EdgeFlip, make_sbm
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import privacy_utility_curve, release_replicates
-from sklearn_dptda.privacy import ReleaseKey
 from sklearn_dptda.utils._tasks import run
 from sklearn_dptda.utils.dask_backend import register_surviving_dask
 from tests._fragile import (
@@ -223,12 +222,12 @@ def test_backends_with_workers_that_die_again_cost_nothing(backend, tmp_path):
 
 @pytest.mark.engines
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::UserWarning")
-def test_grid_search_under_a_key_pays_once_whatever_dies(backend, tmp_path):
-    budget, key = PrivacyAccountant(1e3, path=tmp_path / "a.db"), ReleaseKey()
+def test_grid_search_under_a_name_pays_once_whatever_dies(backend, tmp_path):
+    budget = PrivacyAccountant(1e3, path=tmp_path / "a.db")
 
     def search():
         model = make_pipeline(
-            *road(accountant=budget.under(key)),
+            *road(accountant=budget.under("a search")),
             DiagramFeatures(value_range=(0, 3)),
             Fragile(str(tmp_path), os.getpid()),
             LogisticRegression(),

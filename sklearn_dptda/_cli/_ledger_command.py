@@ -136,8 +136,8 @@ def _write_release(accountant, releases, number, path):
         raise ValueError(f"--release {number}: {error.args[0]}.") from None
     (spend,) = (spend for spend in accountant.spends() if spend.number == number)
     payment = asdict(spend)
-    # The digest identifies the records of a resumed run, and says nothing about the release.
-    payment["parameters"].pop("digest", None)
+    # The tag tells the records of a repeated run from others, and says nothing about the release.
+    payment["parameters"].pop("tag", None)
     _write_new(path, _with_payment(to_bytes(release), payment))
     say(
         f"payment {number} by {spend.estimator or 'a program of your own'}: {spend.what}",

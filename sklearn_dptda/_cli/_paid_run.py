@@ -1,9 +1,10 @@
 """The steps of every command that pays: plan, refuse, read, pay and write, in this order."""
 
 import os
+import uuid
 from argparse import Namespace
 from collections.abc import Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,9 +12,9 @@ from typing import Any, ClassVar
 from sklearn_dptda._cli._command import output_folder, table_options
 from sklearn_dptda._cli._output import slow, write_csv, write_json
 from sklearn_dptda._cli._read_points import read_labelled_points
-from sklearn_dptda._cli._run_budget import NO_DELTA, NOTHING_SPENT, AnotherRelease, RunBudget
+from sklearn_dptda._cli._run_budget import NO_DELTA, RunBudget
 from sklearn_dptda._cli._run_folder import (
-    KEY,
+    NAME,
     begun,
     folder_beside,
     refuse_another_ledger,
@@ -24,10 +25,11 @@ from sklearn_dptda._cli._run_folder import (
 from sklearn_dptda._cli._terminal import say, tell
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.plotting import release_report
-from sklearn_dptda.privacy import PrivacyBudgetExceeded, ReleaseKey
-from sklearn_dptda.privacy._digest import digest_of
+from sklearn_dptda.privacy import PrivacyBudgetExceeded, PrivacyLedgerError
 from sklearn_dptda.privacy._guarantee import kind_of_unit
-from sklearn_dptda.privacy._release_key import under
+from sklearn_dptda.privacy._ledger import AnotherRelease
+from sklearn_dptda.privacy._release_key import payment_of
+from sklearn_dptda.privacy._whole_file import whole_file
 
 PAYING_HELP = """\
 paying:
@@ -170,10 +172,10 @@ def run_paid(make_release, args):
     refuse_overwriting(Path(args.out), files, args.force)
     _refuse_one_file_twice(args, files)
     _check_report(args.report, args.out, args.force)
-    accountant, unfinished = None, folder_beside(Path(args.out), files)
+    spent, unfinished = _Spent(plan), folder_beside(Path(args.out), files)
     if not args.resume:
         # The run may have used up the ledger, so its folder is reported before the ledger is asked.
-        if (unfinished / KEY).exists():
+        if (unfinished / NAME).exists():
             raise begun(unfinished)
         check()
     try:
@@ -181,26 +183,29 @@ def run_paid(make_release, args):
             data = release.prepare()
         with reserved(output_folder(args.out), files, args.force, args.resume) as beside:
             refuse_another_ledger(beside, budget.path, args.resume)
-            accountant = budget.accountant()
-            people = () if release.ids is None else (release.ids,)
-            with _repeatable(beside, accountant, (release.private, data, *people), args.resume):
-                with accountant, slow("drawing the release"):
+            accountant = budget.accountant(beside)
+            with _repeatable(beside, accountant, spent, args.resume) as named:
+                release.private.set_params(accountant=named)
+                with slow("drawing the release"):
                     result = release.release(data)
+                release.private.set_params(accountant=None)
                 with slow("writing"):
                     out = write_all(release, beside, result)
+            if budget.path is None:
+                accountant._ledger.forget()
         _tell_of(release, result, out, budget, accountant)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_happened(accountant, unfinished)) from None
+        raise KeyboardInterrupt(_happened(spent, unfinished)) from None
     except Exception:
-        if accountant is not None and accountant.spent != NOTHING_SPENT:
-            tell(f"note: {_happened(accountant, unfinished)}")
+        if spent:
+            tell(f"note: {_happened(spent, unfinished)}")
         raise
 
 
 def _tell_of(release, result, out, budget, accountant):
     """Print the result, and write the report.
 
-    The release is complete and its key is deleted. No error may look as if the run had to be
+    The release is complete and its name is deleted. No error may look as if the run had to be
     repeated, so errors become notes.
     """
     args, written = release.args, f"written to {', '.join(str(out / f) for f in release.files)}"
@@ -327,38 +332,60 @@ def _write_report(release, result, accountant):
     say(f"report: {path}")
 
 
-def _happened(accountant, unfinished):
+class _Spent:
+    """What a run has spent, as far as its ledger knows: false if nothing was."""
+
+    def __init__(self, plan):
+        guarantee = plan.releases[0].guarantee
+        self._loss = f"epsilon={guarantee.epsilon:g}, delta={guarantee.delta:g}"
+        self._words = ""
+
+    def look(self, accountant, name):
+        """Ask the ledger whether the release under a name was paid for."""
+        try:
+            paid = accountant._ledger.is_paid(payment_of(name, 1))
+        except PrivacyLedgerError:
+            self._words = f"{self._loss} may have been spent"
+        else:
+            self._words = f"{self._loss} was spent" if paid else ""
+
+    def __bool__(self):
+        return self._words != ""
+
+    def __str__(self):
+        return self._words or "nothing was spent"
+
+
+def _happened(spent, unfinished):
     """Return a message about what an interrupted run has spent, and how to continue it."""
-    if accountant is None or accountant.spent == NOTHING_SPENT:
-        return NOTHING_SPENT
-    if not (unfinished / KEY).exists():
-        return f"{accountant.spent}, and the release is complete"
-    return (
-        f"{accountant.spent}. Run the same command with --resume to continue; it pays nothing more"
-    )
+    if not spent:
+        return str(spent)
+    if not (unfinished / NAME).exists():
+        return f"{spent}, and the release is complete"
+    return f"{spent}. Run the same command with --resume to continue; it pays nothing more"
 
 
 @contextmanager
-def _repeatable(beside, accountant, deciding, resumes):
-    """Draw the noise from a key that is kept as long as a payment has no release.
-
-    ``deciding`` contains everything that determines the release: the estimator and the records.
-    """
-    path, ends = beside / KEY, True
+def _repeatable(beside, accountant, spent, resumes):
+    """Yield the accountant under a name that is kept as long as a payment has no release."""
+    path, ends = beside / NAME, True
+    with suppress(FileExistsError), whole_file(str(path)) as temporary:
+        Path(temporary).write_text(uuid.uuid4().hex, encoding="utf-8")
+    name = path.read_text(encoding="utf-8")
     try:
-        key = ReleaseKey.open(path)
-        with under(key, key.child(digest_of(deciding))):
-            yield
+        yield accountant.under(name)
+        spent.look(accountant, name)
     except AnotherRelease:
-        # The key stays, because it belongs to the payment of the interrupted run.
+        # The name stays, because it belongs to the payment of the interrupted run.
         ends = False
         raise ValueError(
             f"the interrupted run in {beside.parent} had other arguments or another file. Nothing "
             "was charged. Repeat the original command with --resume."
         ) from None
     except BaseException:
+        spent.look(accountant, name)
         # A resumed run may end before it finds the payment of the earlier run.
-        ends = not resumes and accountant.spent == NOTHING_SPENT
+        ends = not resumes and not spent
         raise
     finally:
         if ends:

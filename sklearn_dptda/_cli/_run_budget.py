@@ -4,8 +4,9 @@ import math
 import os
 from typing import Any
 
+from sklearn_dptda._cli._run_folder import LEDGER
 from sklearn_dptda._cli._terminal import tell
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from sklearn_dptda.privacy._guarantee import Sums
 from sklearn_dptda.privacy._ledger_stores import shown_location
 
@@ -15,35 +16,6 @@ NO_DELTA = (
     "those of cluster have by default. To allow them, create the ledger with --budget EPSILON "
     "DELTA."
 )
-NOTHING_SPENT = "nothing was spent"
-
-
-class AnotherRelease(Exception):
-    """The key of this run has paid for a release with other arguments or of another file."""
-
-
-class WatchedAccountant(PrivacyAccountant):
-    """An accountant that keeps a message about what this run has spent."""
-
-    spent = NOTHING_SPENT
-
-    def spend(self, epsilon, delta=0.0, **line):
-        """Pay, and record the payment in the message, even if Ctrl-C interrupts the payment."""
-        before, loss = self.spent, f"epsilon={epsilon:g}, delta={delta:g}"
-        self.spent = f"{loss} may have been spent"
-        try:
-            super().spend(epsilon, delta, **line)
-        except (PrivacyBudgetExceeded, ValueError):
-            self.spent = before
-            raise
-        except PrivacyLedgerError:
-            # An unusable ledger raises the error again. Otherwise, the payment under this key is
-            # for another release, so that this one was not charged.
-            if line.get("key") is None or not self._ledger.is_paid(line["key"]):
-                raise
-            self.spent = before
-            raise AnotherRelease from None
-        self.spent = f"{loss} was spent"
 
 
 class RunBudget:
@@ -68,11 +40,11 @@ class RunBudget:
                 f"there is no ledger {self.shown}: pass --budget EPSILON [DELTA] to create it."
             )
         if path is None:
-            self.plan_with = WatchedAccountant(math.inf)
+            self.plan_with = PrivacyAccountant(math.inf)
         elif self._is_new:
-            self.plan_with = WatchedAccountant(**self._budget)
+            self.plan_with = PrivacyAccountant(**self._budget)
         else:
-            self.plan_with = WatchedAccountant.open(path, **self._budget)
+            self.plan_with = PrivacyAccountant.open(path, **self._budget)
 
     def _exists(self):
         if "://" not in self.path:
@@ -89,11 +61,16 @@ class RunBudget:
         """Whether the run creates a ledger that refuses every release with a positive delta."""
         return self._is_new and self.plan_with.delta == 0 and math.isfinite(self.plan_with.epsilon)
 
-    def accountant(self):
-        """Return the accountant that pays."""
+    def accountant(self, beside):
+        """Return the accountant that pays; of a run without a ledger, one in its hidden folder."""
+        if self.path is None:
+            path = beside / LEDGER
+            if path.exists():
+                return PrivacyAccountant.open(path, keep=0)
+            return PrivacyAccountant(math.inf, path=path, keep=0)
         if not self._is_new:
             return self.plan_with
-        accountant = WatchedAccountant(**self._budget, path=self.path)
+        accountant = PrivacyAccountant(**self._budget, path=self.path)
         if self.lacks_delta:
             tell(f"note: {NO_DELTA}")
         return accountant

@@ -19,16 +19,18 @@ except ImportError:  # Windows
 # Free disk space in bytes that a run needs before it pays. The files of most releases are smaller.
 _NEEDED_BYTES = 1 << 20
 
-# File that contains the key of a run, in the folder of unfinished files. An interrupted run is
-# continued with this key. The key also allows the noise to be removed, so the file is deleted as
-# soon as the release is written.
-KEY = "release.key"
+# File with the public name of a run, in the folder of unfinished files. Under this name an
+# interrupted run is continued. It is deleted as soon as the release is written.
+NAME = "name"
+# Ledger of a run without one, which makes the run known to itself when it is continued.
+LEDGER = "ledger.db"
 # File that is locked while a run is active.
 _LOCK = "lock"
 # File that says which ledger a run pays into.
 _PAYER = "ledger"
 # File with the digests of the complete files of a run, written before the first of them is moved.
 _COMPLETE = "complete"
+_KEPT = (NAME, LEDGER, _LOCK, _PAYER, _COMPLETE)
 # Suffix of an earlier release while the new one is moved to its place.
 _EARLIER = ".old"
 
@@ -38,10 +40,10 @@ def reserved(out, files, force, resumes):
     """Create the hidden folder in which the results are written, by one run at a time.
 
     Creating a folder is atomic, so only one of several runs succeeds. If a run is interrupted
-    after its payment, the folder remains, and ``--resume`` continues with the key in it.
+    after its payment, the folder remains, and ``--resume`` continues under the name in it.
     """
     beside = folder_beside(out, files)
-    if resumes and not (beside / KEY).exists():
+    if resumes and not (beside / NAME).exists():
         raise ValueError(
             f"--resume: there is no interrupted run in {out} that has paid. Leave --resume out."
         )
@@ -67,12 +69,14 @@ def reserved(out, files, force, resumes):
         room.unlink()
         yield beside
     finally:
-        if not (beside / KEY).exists():
+        if not (beside / NAME).exists():
             shutil.rmtree(beside, ignore_errors=True)
         elif beside.is_dir():
             # Incomplete files are of no use and are deleted.
             for file in beside.iterdir():
-                kept = file.name in (KEY, _LOCK, _PAYER, _COMPLETE) or file.suffix == _EARLIER
+                kept = (
+                    file.name in (NAME, LEDGER, _LOCK, _PAYER, _COMPLETE) or file.suffix == _EARLIER
+                )
                 if not kept:
                     file.unlink()
         lock.close()
@@ -106,7 +110,7 @@ def folder_beside(out, files):
 
 def begun(beside):
     remedy = "delete the folder. It contains no release that was paid for."
-    if (beside / KEY).exists():
+    if (beside / NAME).exists():
         remedy = (
             "continue it with --resume, or delete the folder. Deleting it forfeits the release if "
             "it was paid for."

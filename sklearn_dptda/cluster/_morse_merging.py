@@ -17,7 +17,7 @@ from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._merge_tree import SEARCHES, MergeTree, SaddleSearch, morse_linkage
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, basins, mixture_parameters
 from sklearn_dptda.cluster._quadratic_strings import centres_climbed_to
-from sklearn_dptda.privacy._estimator import HoldsPrivateStepsMixin, is_private
+from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
@@ -170,7 +170,7 @@ def predict_proba(self: Any, X: ArrayLike) -> FloatArray:
 
 
 @fill_doc
-class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, HoldsPrivateStepsMixin):
+class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, BaseEstimator):
     """Clusters of any shape from a mixture with more components than clusters.
 
     A fit learns a mixture, finds the modes of its density and the saddles between

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
@@ -20,7 +20,6 @@ from sklearn_dptda.filtration._people import PeopleCloud, PeopleHistogram
 from sklearn_dptda.filtration._place_histogram import PlaceHistogram
 from sklearn_dptda.filtration._reuse import computed_once, preferred_workers
 from sklearn_dptda.privacy import NoiseWarning
-from sklearn_dptda.privacy._estimator import HoldsPrivateStepsMixin
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._clouds import check_cloud, check_collection, first_places
@@ -40,7 +39,7 @@ class BaseFiltration(
     ListOutputMixin,
     QuotedParametersMixin,
     TransformerMixin,
-    HoldsPrivateStepsMixin,
+    BaseEstimator,
 ):
     """Base of the estimators that compute one :class:`Filtration` for each point cloud.
 

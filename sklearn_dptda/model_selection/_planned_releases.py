@@ -1,6 +1,7 @@
 """Planned releases and the sums of their privacy losses."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -13,12 +14,11 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
     PrivacyLoss,
-    ReleaseKey,
 )
 from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._guarantee import Budget, Sums
 from sklearn_dptda.privacy._ledger import Payment
-from sklearn_dptda.privacy._release_key import Attempt
+from sklearn_dptda.privacy._release_key import Turn
 
 
 @dataclass(frozen=True)
@@ -135,19 +135,26 @@ class PlannedLoss:
         PrivacyBudgetExceeded
             If the releases do not fit a budget. Nothing is spent.
         """
-        self._pay_for([Attempt(ReleaseKey())])
+        self._pay_for([lambda payer, number: None])
 
-    def _pay_for(self, attempts: Iterable[Attempt]) -> None:
-        """Pay for the releases of each task, except for those already paid under its key."""
+    def _pay_for(self, tasks: Iterable[Callable[[PrivacyAccountant, int], Turn | None]]) -> None:
+        """Pay for the releases of each task, except for those already paid under its name.
+
+        A task returns the turn of its first, second, ... release that a payer counts.
+        """
         payers: dict[str, tuple[PrivacyAccountant, list[Payment]]] = {}
-        for attempt in attempts:
+        for turn_of in tasks:
+            numbers: Counter[str] = Counter()
             for release in self.releases:
                 payer = release.accountant or self._payer()
-                # Each release takes its turn, even if it has no accountant.
-                turns = [attempt.next() for _ in range(release.count)]
-                if payer is not None:
-                    _, due = payers.setdefault(payer._ledger.id, (payer, []))
-                    due += [Payment.of(release.guarantee, release.estimator, t) for t in turns]
+                if payer is None:
+                    continue
+                identity = payer._ledger.id
+                _, due = payers.setdefault(identity, (payer, []))
+                for _ in range(release.count):
+                    numbers[identity] += 1
+                    turn = turn_of(payer, numbers[identity])
+                    due.append(Payment.of(release.guarantee, release.estimator, turn))
         # Budgets are locked in one order in all programs, which avoids deadlocks.
         _pay_in_turn([payers[identity] for identity in sorted(payers)])
 

@@ -1,44 +1,33 @@
 """One release in a task that a computing engine may run more than once."""
 
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 
-from sklearn_dptda.filtration import LatticeHistogram
-from sklearn_dptda.filtration._filtration import Filtration
-from sklearn_dptda.privacy import PrivateEstimatorMixin, ReleaseKey
-from sklearn_dptda.privacy._digest import digest_of
+from sklearn_dptda.privacy import PrivateEstimatorMixin
+from sklearn_dptda.privacy._accountant import PrivacyAccountant
+from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._release import release
-from sklearn_dptda.privacy._release_key import under
-from sklearn_dptda.utils._frames import frame_library, parts_elsewhere
-
-_PLAIN_TYPES = {bool, bytes, complex, float, int, str, type(None)}
-_ELSEWHERE_MESSAGE = (
-    "X must be in memory, because the random numbers are a function of its records. Read the data "
-    "of a task inside of the task, and pass them."
-)
 
 
-def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
-    """Make one release in a task that may run again, paid once and drawn once.
+def release_once(estimator: BaseEstimator, X: Any, name: str) -> Any:
+    """Make one release under a name, paid once and drawn once however often it runs.
 
     Use it in tasks of your own on a cluster, where a task runs again if its
-    worker has died.
+    worker has died, and in scripts that you may have to start again.
 
     Parameters
     ----------
     estimator : estimator
-        A private estimator, or a pipeline. It is cloned. Its accountant must be
-        accessible to the workers, for example in a database server.
+        A private estimator, or a pipeline. It is cloned. Its private steps need an
+        accountant. For tasks on other machines, give it ``budget.under(work)``: the
+        key of that name travels with the estimator, and ``name`` is the part of the
+        work. The ledger must be accessible there, for example in a database server.
     X : array-like, DataFrame, or list of them
-        Input of the estimator, in memory. Read the data of a task inside of the
-        task. ``X`` must be picklable and is read twice.
-    key : ReleaseKey
-        Key of the task. Create one key for each task before you send the task. A
-        key is valid for one release, of these records with these parameters and
-        this code.
+        Input of the estimator. The input of each releasing step must be in memory.
+    name : str
+        Public name of the release, which the ledger shows.
 
     Returns
     -------
@@ -48,30 +37,25 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
 
     Raises
     ------
-    ValueError
-        If ``key`` is not a :class:`ReleaseKey`; if the records of X are not in
-        memory, as for a Dask collection or a function, because they could change
-        between two runs; if a private step has no accountant, because only an
-        accountant can refuse a key that is used twice; or if another step is
-        random and has no ``random_state``. Nothing is spent.
     PrivacyLedgerError
-        If the key has paid for a release of other records, other parameters or
-        other code. Nothing is spent and nothing is released.
+        If other records or parameters were released under this name, or if the
+        secret of the ledger is that of another user or machine. Nothing is spent
+        and nothing is released.
 
     See Also
     --------
-    release_replicates : Make many releases, also under a key.
+    release_replicates : Make many releases, also under a name.
 
     Notes
     -----
     .. rubric:: Privacy
 
     The guarantee is that of the estimator. All random numbers are a function of
-    the key and of a digest of the records, the parameters and the code of all
-    steps. The name of the payment is a function of the key alone, and the ledger
-    stores the digest beside it. If the same task runs again, it pays nothing and
-    repeats its draw. Anything else under the same key is refused, because equal
-    releases of two data sets under one key would reveal that the data sets are
+    the secret of the ledger, the name, and a digest of the releasing step: its
+    class, parameters and records, and the code of this package. The ledger stores a
+    code of the digest beside the payment. If the same task runs again, it pays
+    nothing and repeats its draw. Anything else under the same name is refused,
+    because equal releases of two data sets would reveal that the data sets are
     equal.
 
     The distribution of the result is that of one release, because it does not
@@ -79,85 +63,83 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
     it would be the distribution given that the run survived, whose privacy loss
     can be twice as large. The proof is in the guide to guarantees.
 
-    The digest covers the fitted state, the versions of installed packages, the
-    source code of this package, and the code of your own functions and classes
-    with the global variables that they read. It cannot cover other input of your
-    code, such as files or the clock, so that all steps must be functions of their
-    input. Steps that draw in threads of their own, which have no key, pay in each
-    run.
+    Earlier steps are seen through their output, so that they must be functions of
+    their input: a step that is random needs a ``random_state``. If you edit an
+    estimator of your own between two runs under one name, choose another name.
 
     Examples
     --------
     >>> from sklearn_dptda.cluster import DPLloyd
     >>> from sklearn_dptda.datasets import make_two_circles
     >>> from sklearn_dptda.model_selection import release_once
-    >>> from sklearn_dptda.privacy import PrivacyAccountant, ReleaseKey
-    >>> budget, key = PrivacyAccountant(1.0, 1e-5), ReleaseKey()
+    >>> from sklearn_dptda.privacy import PrivacyAccountant
+    >>> budget = PrivacyAccountant(1.0, 1e-5)
     >>> model = DPLloyd(2, 0.8, bounds=(-3, 3.5), accountant=budget)
     >>> X = make_two_circles(1000, random_state=0)
-    >>> first, again = release_once(model, X, key), release_once(model, X, key)
+    >>> first, again = release_once(model, X, "circles"), release_once(model, X, "circles")
     >>> bool((first["cluster_centers_"] == again["cluster_centers_"]).all())
     True
     >>> budget.total().epsilon
     0.8
     """
-    copy, X, bound = bound_to(key, estimator, X)
-    with under(key, bound):
-        return release(copy, X)
+    refuse_unrepeatable(estimator)
+    copy = paid_by(clone(estimator), estimator, lambda payer: payer and payer.under(name))
+    return release(copy, X)
 
 
-def bound_to(
-    key: ReleaseKey, estimator: BaseEstimator, X: Any
-) -> tuple[BaseEstimator, Any, ReleaseKey]:
-    """Return a clone, the records in memory, and a key for both and for the code that they run."""
-    if not isinstance(key, ReleaseKey):
-        raise ValueError(f"key must be a ReleaseKey; got a {type(key).__name__}.")
-    X = _in_memory(X)
-    copy = clone(estimator)
-    _refuse_unrepeatable(copy)
-    return copy, X, key.child(digest_of((copy, X)))
+def parameters_named(estimator: BaseEstimator, *names: str) -> dict[str, Any]:
+    """Return the parameters with these names, of the estimator and of nested estimators."""
+    parameters = estimator.get_params().items()
+    return {name: value for name, value in parameters if name.split("__")[-1] in names}
 
 
-def _in_memory(X):
-    """Return a copy of the records, so that digest and release use the same values."""
-    if type(X) in _PLAIN_TYPES or isinstance(X, np.generic):
-        return X
-    if isinstance(X, list | tuple):
-        return [_in_memory(part) for part in X]
-    if callable(X) or parts_elsewhere(X) is not None:
-        raise ValueError(_ELSEWHERE_MESSAGE)
-    if frame_library(X) is not None:
-        if hasattr(X, "select_dtypes"):
-            _check_items(X.select_dtypes(object).to_numpy().ravel())
-        elif "Object" in map(str, X.dtypes):
-            raise ValueError(_ELSEWHERE_MESSAGE)
-        return X.copy() if hasattr(X, "copy") else X
-    if hasattr(X, "__array__"):
-        # Copy the array: one that is mapped into memory from a file can change with the file.
-        X = np.array(X)
-        if X.dtype == object:
-            _check_items(X.ravel())
-        return X
-    graph = hasattr(X, "adjacency") and hasattr(X, "nodes")
-    if not (graph or issparse(X) or isinstance(X, Filtration | LatticeHistogram)):
-        raise ValueError(_ELSEWHERE_MESSAGE)
-    return X.copy() if issparse(X) else X
+def payers_of(estimator: BaseEstimator) -> dict[str, PrivacyAccountant | None]:
+    """Return who pays for each step, by the name of the parameter."""
+    accountants = parameters_named(estimator, "accountant").items()
+    return {name: value or default_accountant() for name, value in accountants}
 
 
-def _check_items(items):
-    """Refuse objects that convert themselves to numbers, because they may read them elsewhere."""
-    if not all(type(item) in _PLAIN_TYPES or isinstance(item, np.generic) for item in items):
-        raise ValueError(_ELSEWHERE_MESSAGE)
+def paid_by(
+    copy: BaseEstimator,
+    estimator: BaseEstimator,
+    other: Callable[[Any], PrivacyAccountant | None],
+) -> BaseEstimator:
+    """Let a clone of an estimator pay to other accountants: one for all steps of one payer.
+
+    The steps of one payer take turns under one name, so that no two of them share a key.
+    """
+    payers, made = payers_of(estimator), {}
+    for payer in payers.values():
+        if ledger_of(payer) not in made:
+            made[ledger_of(payer)] = other(payer)
+    return copy.set_params(**{name: made[ledger_of(payer)] for name, payer in payers.items()})
 
 
-def _refuse_unrepeatable(estimator):
+def ledger_of(payer: PrivacyAccountant | None) -> Any:
+    """Return what accountants of one budget and one name have in common."""
+    return None if payer is None else (payer._ledger.id, getattr(payer, "_name", None))
+
+
+def searches_accountants(estimator: BaseEstimator) -> bool:
+    """Whether the candidates of a search have accountants of their own."""
+    values = parameters_named(estimator, "param_grid", "param_distributions").values()
+    grids = [g for v in values for g in (v if isinstance(v, list | tuple) else [v])]
+    return any(name.split("__")[-1] == "accountant" for grid in grids for name in grid)
+
+
+def refuse_unrepeatable(estimator: BaseEstimator) -> None:
     """Refuse random steps without a seed, and private steps without an accountant."""
+    if searches_accountants(estimator):
+        raise ValueError(
+            "The candidates of a search have accountants, which get no name. Search over other "
+            "parameters."
+        )
     for step in (estimator, *estimator.get_params(deep=True).values()):
         if isinstance(step, PrivateEstimatorMixin):
             if step._payer() is None:
                 raise ValueError(
-                    f"{type(step).__name__} has no accountant. A release under a key requires "
-                    "an accountant, whose ledger records how a key was used."
+                    f"{type(step).__name__} has no accountant. A release under a name requires "
+                    "an accountant, whose ledger records how the name was used."
                 )
         elif isinstance(step, BaseEstimator) and getattr(step, "random_state", 0) is None:
             raise ValueError(

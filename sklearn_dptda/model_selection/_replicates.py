@@ -9,26 +9,34 @@ Proof: doc/theory/kept_releases.md, "One payment, one release".
 import math
 import threading
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 from joblib import parallel_config
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
 from sklearn_dptda._typing import RandomStateLike
 from sklearn_dptda.model_selection._dry_run import planned_loss
-from sklearn_dptda.model_selection._release_once import bound_to
-from sklearn_dptda.privacy import PrivateEstimatorMixin, ReleaseKey
-from sklearn_dptda.privacy._accountant import PrivacyAccountant
+from sklearn_dptda.model_selection._release_once import (
+    ledger_of,
+    paid_by,
+    parameters_named,
+    payers_of,
+    refuse_unrepeatable,
+    searches_accountants,
+)
+from sklearn_dptda.privacy import PrivateEstimatorMixin
+from sklearn_dptda.privacy._accountant import NamedAccountant, PrivacyAccountant, check_name
 from sklearn_dptda.privacy._default_accountant import default_accountant
+from sklearn_dptda.privacy._digest import digest_of
 from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.privacy._guarantee import Charge, kind_of_unit
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import release, releases_in_transform, seeded_clone
-from sklearn_dptda.privacy._release_key import Attempt, names_under, under
+from sklearn_dptda.privacy._release_key import ReleaseKey, Turn
 from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError
+from sklearn_dptda.utils._frames import parts_elsewhere
 from sklearn_dptda.utils._tasks import Failed, first_error, outcomes, tasks_may_repeat
 
 
@@ -46,8 +54,8 @@ class _Kept(BaseException):
         missing = sum(entry is None for entry in self.releases)
         return (
             f"{missing} of {len(self.releases)} releases {self._happened}. The others are in the "
-            "attribute 'releases' of this error. If you have passed a key, call release_replicates "
-            "again with the same key: it continues as far as the budget allows."
+            "attribute 'releases' of this error. If you have passed a name, call "
+            "release_replicates again with the same name: it continues as far as the budget allows."
         )
 
 
@@ -108,7 +116,7 @@ def release_replicates(
     X: object,
     n_replicates: int = 100,
     *,
-    key: ReleaseKey | None = None,
+    name: str | None = None,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -124,12 +132,12 @@ def release_replicates(
         Input of the estimator. On a cluster, it is sent to each worker once.
     n_replicates : int, default=100
         Number of releases. The total privacy loss is proportional to it.
-    key : ReleaseKey, default=None
-        Key that allows you to repeat the call, after a crash or on another day.
-        Releases that the ledger has stored are returned. Releases that were paid
+    name : str, default=None
+        Public name, under which you can repeat the call after a crash or on another
+        day. Releases that the ledger has stored are returned. Releases that were paid
         for but not stored are drawn again, with the same random numbers. The
-        remaining releases are paid for and drawn. :meth:`ReleaseKey.open` keeps a
-        key in a file. Without a key, each call makes new releases.
+        remaining releases are paid for and drawn. Without a name, each call makes new
+        releases.
     random_state : int, RandomState instance, Generator or None, default=None
         Source of one seed for each replicate. The seeds are drawn before any
         release, so that results do not depend on ``n_jobs``. None uses the
@@ -149,13 +157,10 @@ def release_replicates(
 
     Raises
     ------
-    ValueError
-        If ``key`` is given and X is not in memory, a private step has no
-        accountant, or another step is random and has no ``random_state``.
     PrivacyLedgerError
-        If the key has paid for releases of other records, parameters or code.
+        If other records or parameters were released under the name.
     IncompleteReleases
-        If some replicates failed. Also if, under a ``key``, some replicates were
+        If some replicates failed. Also if, under a ``name``, some replicates were
         stored by an earlier call, and the budget does not cover the others. The
         error holds the finished releases.
     InterruptedReleases
@@ -180,7 +185,7 @@ def release_replicates(
     replicates are paid for in one transaction, and the others are sent to the
     workers. If a worker dies, its task runs again, on the cores of this machine
     and on Dask and Ray. The task then pays nothing and repeats its draw, because
-    its random numbers come from a :class:`~sklearn_dptda.privacy.ReleaseKey`.
+    its random numbers are a function of a secret key that travels with it.
 
     In two cases, the replicates pay in their own tasks: if the cost of a replicate
     cannot be planned, and if ``n_jobs=1`` leaves the processes to inner loops, such
@@ -192,7 +197,9 @@ def release_replicates(
     If the estimator ends in a private step, a ledger with a ``path`` stores each
     replicate when it is finished, so that a crash loses none of them.
     :meth:`PrivacyAccountant.releases` lists them. For other estimators, a repeated
-    call with a ``key`` draws the replicates again with the same random numbers.
+    call with a ``name`` draws the replicates again with the same random numbers.
+    Under a name, ``X`` must be in memory, and functions and classes among the
+    parameters must be defined in a module.
 
     Examples
     --------
@@ -207,21 +214,18 @@ def release_replicates(
     if n_replicates < 1:
         raise ValueError(f"n_replicates must be at least 1; got {quoted(n_replicates)}.")
     seeds = spawn_seeds(random_state, n_replicates)
-    bound = None
-    if key is not None:
-        estimator, X, bound = bound_to(key, estimator, X)
-    repeats = key is not None or tasks_may_repeat(n_jobs)
-    tasks = [_Task.of(i, seed, key, bound, repeats) for i, seed in enumerate(seeds)]
+    repeats = name is not None or tasks_may_repeat(n_jobs)
+    tasks = _tasks(estimator, X, seeds, name)
     plan = _plan(estimator, X)
-    if plan is not None and key is None:
+    if plan is not None and name is None:
         (plan * n_replicates).check()
     pays_ahead = plan is not None and (repeats or _stays_here(estimator))
     shelf = _Shelf(estimator, plan if pays_ahead else None)
     releases: list[Any] = [None] * n_replicates
-    if key is not None and shelf.has_paid(tasks[0]):
+    if name is not None and shelf.has_paid(tasks[0]):
         try:
-            # This raises an error if other records, parameters or code were paid for.
-            plan._pay_for(task.attempt() for task in tasks)
+            # This raises an error if other records or parameters were paid for.
+            plan._pay_for(task.turn for task in tasks)
         except PrivacyBudgetExceeded as refusal:
             kept = [shelf.stored(task) for task in tasks]
             if all(stored is None for stored in kept):
@@ -232,9 +236,9 @@ def release_replicates(
     reserved = None
     if pays_ahead and missing:
         reserved = [r.guarantee for r in plan.releases for _ in range(r.count)]
-        paid = PaidAhead(reserved, lambda: plan._pay_for(task.attempt() for task in tasks))
+        paid = PaidAhead(reserved, lambda: plan._pay_for(task.turn for task in tasks))
         place = missing.pop(0)
-        releases[place] = _first(paid, estimator, X, tasks[place])
+        releases[place] = _first(paid, estimator, X, tasks[place], repeats)
         try:
             shelf.keep(tasks[place], releases[place])
         except PrivacyLedgerError as refusal:
@@ -245,6 +249,7 @@ def release_replicates(
         estimator,
         reserved,
         X,
+        repeats,
         n_jobs=n_jobs,
         verbose=verbose,
         then=lambda i, result: shelf.keep(tasks[missing[i]], result),
@@ -263,29 +268,53 @@ def release_replicates(
 
 @dataclass(frozen=True)
 class _Task:
-    """One of many releases: its seed, and the key and digest of its payments.
+    """One of many releases: its seed, and the keys of its payments by the ledger that counts them.
 
-    If the task may run again, its random numbers come from the key as well.
+    Without a common name, the keys are new.
     """
 
     seed: int | None
-    key: ReleaseKey
-    bound: ReleaseKey | None
-    repeats: bool
+    name: str | None
+    digest: bytes
+    keys: dict[Any, ReleaseKey]
 
-    @classmethod
-    def of(cls, number, seed, key, bound, repeats):
-        """Return the task with this number. It gets a new key if there is no common key."""
-        own = ReleaseKey() if key is None else key.child(number)
-        return cls(seed, own, None if bound is None else bound.child((number, seed)), repeats)
+    def turn(self, payer, number):
+        """Return the turn of the release with this number that a payer counts."""
+        return Turn.of(self.keys[ledger_of(payer)], self.name, number, self.digest)
 
-    def attempt(self):
-        """Return the turns of the payments of this task."""
-        return Attempt(self.key, self.bound)
 
-    def coins(self):
-        """Return a block in which the releases use the key, if the task may run again."""
-        return under(self.key if self.repeats else None, self.bound)
+def _tasks(estimator, X, seeds, name):
+    """Return one task for each seed."""
+    payers = {ledger_of(payer): payer for payer in payers_of(estimator).values()}
+    if any(isinstance(payer, NamedAccountant) for payer in payers.values()):
+        raise ValueError(
+            "An accountant under a name is for one piece of work. Pass the budget itself as "
+            "accountant=, and name= to release_replicates."
+        )
+    if name is None:
+        return [_Task(seed, None, b"", {place: ReleaseKey() for place in payers}) for seed in seeds]
+    refuse_unrepeatable(estimator)
+    for part in (X, *(X if isinstance(X, list | tuple) else ())):
+        if callable(part) or parts_elsewhere(part) is not None:
+            raise ValueError(
+                "Under a name, X must be in memory, because the random numbers are a function of "
+                "its records. Read the data, and pass them."
+            )
+    described = digest_of((clone(estimator), X))
+    secrets = {
+        place: payer._ledger.secret().child(check_name(name))
+        for place, payer in payers.items()
+        if payer is not None
+    }
+    return [
+        _Task(
+            seed,
+            f"{name}/{i}",
+            described + repr(seed).encode(),
+            {place: secret.child(i) for place, secret in secrets.items()},
+        )
+        for i, seed in enumerate(seeds)
+    ]
 
 
 class _Shelf:
@@ -302,8 +331,13 @@ class _Shelf:
             estimator = estimator[-1]
         if plan is None:
             return
-        self._number, last = sum(release.count for release in plan.releases), plan.releases[-1]
+        last = plan.releases[-1]
         self._payer: Any = last.accountant or default_accountant()
+        self._number = sum(
+            release.count
+            for release in plan.releases
+            if ledger_of(release.accountant or default_accountant()) == ledger_of(self._payer)
+        )
         ends_privately = isinstance(estimator, PrivateEstimatorMixin) and (
             last.estimator == type(estimator).__name__ and estimator._payer() is not None
         )
@@ -311,7 +345,7 @@ class _Shelf:
             self._accountant = self._payer
 
     def _name(self, task):
-        return next(islice(names_under(task.key), self._number - 1, None))
+        return task.turn(self._payer, self._number).payment
 
     def has_paid(self, task):
         """Whether the payments of a task have been made."""
@@ -336,7 +370,7 @@ class _Shelf:
 
 def _plan(estimator, X):
     """Return the planned loss of one replicate; None if it is unknown or not counted."""
-    if _searches_accountants(estimator):
+    if searches_accountants(estimator):
         return None
     try:
         plan = planned_loss(estimator, X)
@@ -349,27 +383,13 @@ def _plan(estimator, X):
 
 def _stays_here(estimator):
     """Whether no part of the estimator starts processes of its own."""
-    return all(value in (None, 1) for value in _named(estimator, "n_jobs").values())
+    return all(value in (None, 1) for value in parameters_named(estimator, "n_jobs").values())
 
 
-def _searches_accountants(estimator):
-    """Whether the candidates of a search have accountants of their own."""
-    values = _named(estimator, "param_grid", "param_distributions").values()
-    grids = [g for v in values for g in (v if isinstance(v, list | tuple) else [v])]
-    return any(name.split("__")[-1] == "accountant" for grid in grids for name in grid)
-
-
-def _named(estimator, *names):
-    """Return the parameters with these names, of the estimator and of nested estimators."""
-    parameters = estimator.get_params().items()
-    return {name: value for name, value in parameters if name.split("__")[-1] in names}
-
-
-def _first(paid, estimator, X, task):
+def _first(paid, estimator, X, task, repeats):
     """Release in this process, so that errors are raised before all replicates are paid for."""
     try:
-        with task.coins():
-            result = _release_from(paid, estimator, X, task.seed)
+        result = _release_from(paid, estimator, X, task, repeats)
     except Exception as error:
         if not paid.is_paid:
             raise
@@ -378,21 +398,32 @@ def _first(paid, estimator, X, task):
     return result
 
 
-def _replicate(estimator, reserved, X, task):
+def _replicate(estimator, reserved, X, repeats, task):
     """Release once, by a clone with a seed or a key, using the advance payment if there is one."""
     paid = None if reserved is None else PaidAhead(reserved)
-    with task.coins():
-        return _release_from(paid, estimator, X, task.seed)
+    return _release_from(paid, estimator, X, task, repeats)
 
 
-def _release_from(paid, estimator, X, seed):
-    copy = seeded_clone(estimator, seed)
+def _release_from(paid, estimator, X, task, repeats):
+    copy = seeded_clone(estimator, task.seed)
+    if paid is None and not repeats:
+        return release(copy, X)
+
+    def accountant(payer):
+        counts, pays = payer is not None, paid is None and payer is not None
+        named = NamedAccountant(
+            payer if counts else PrivacyAccountant(math.inf),
+            task.keys.get(ledger_of(payer)) if repeats else None,
+            task.name,
+            # Copies of this accountant may pay in several processes, each for its own records.
+            None if pays else task.digest,
+        )
+        return named if pays else Reservation(named, paid if counts else None)
+
+    # Steps without an accountant use the default accountant.
+    paid_by(copy, copy, accountant)
     if paid is None:
         return release(copy, X)
-    # Steps without an accountant use the default accountant.
-    accountants = _named(copy, "accountant").items()
-    payers = {name: value or default_accountant() for name, value in accountants}
-    copy.set_params(**{name: Reservation(p, paid) for name, p in payers.items() if p is not None})
     try:
         # A release in another process would pay again, so that everything runs in this process.
         with parallel_config(backend="sequential"):
@@ -446,15 +477,20 @@ class PaidAhead:
                 self._pay_all = None
 
 
-class Reservation(PrivacyAccountant):
+class Reservation(NamedAccountant):
     """Accountant for the releases of one task, which take charges that were paid in advance.
 
-    After the task, and in a pickle, it behaves like the original accountant.
+    After the task, and in a pickle, it behaves like the original accountant. Without ``paid``, the
+    releases are not counted.
     """
 
     def __init__(self, accountant, paid):
         self.__dict__.update(vars(accountant))
         self._paid = paid
+
+    def turn(self, *determines):
+        """Return the turn of the next release, or None if tasks cannot run again."""
+        return None if self._key is None else super().turn(*determines)
 
     def spend(
         self,
@@ -467,6 +503,8 @@ class Reservation(PrivacyAccountant):
         **line: Any,
     ) -> None:
         """Take a charge that was paid in advance or, after the task, pay."""
+        if self._paid is None:
+            return
         if self._paid.is_open:
             self._paid.take(Charge(float(epsilon), float(delta), rho), adjacency, unit)
         else:
@@ -474,8 +512,11 @@ class Reservation(PrivacyAccountant):
 
     def store(self, key, release):
         """Store nothing while the task runs, because the calling process stores its result."""
-        if not self._paid.is_open:
+        if self._paid is not None and not self._paid.is_open:
             super().store(key, release)
+
+    def __reduce__(self):
+        return (type(None), ()) if self._paid is None else PrivacyAccountant.__reduce__(self)
 
 
 def _costs(charge):

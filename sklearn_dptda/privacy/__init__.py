@@ -24,7 +24,6 @@ from sklearn_dptda.privacy._fixed_point import FixedPoint, Sensitivity
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, PrivacyLoss
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._opendp_measurement import make_measurement
-from sklearn_dptda.privacy._release_key import ReleaseKey
 from sklearn_dptda.privacy._spend_history import SpendHistory
 from sklearn_dptda.privacy._warnings import (
     NoiseWarning,
@@ -46,7 +45,6 @@ __all__ = [
     "PrivacyLoss",
     "PrivacyTags",
     "PrivateEstimatorMixin",
-    "ReleaseKey",
     "Sensitivity",
     "SpendHistory",
     "audit_epsilon",

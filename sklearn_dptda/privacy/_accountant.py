@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn, Self
 
 from sklearn_dptda._typing import Adjacency, PathLike
 from sklearn_dptda.privacy._default_accountant import close_block, open_block
-from sklearn_dptda.privacy._digest import NOT_DIGESTED, digest_of
+from sklearn_dptda.privacy._digest import digest_of
 from sklearn_dptda.privacy._dp_events import charge_of
 from sklearn_dptda.privacy._guarantee import (
     COMPOSITIONS,
@@ -30,8 +30,10 @@ from sklearn_dptda.privacy._stored_release import PaidRelease, to_bytes
 # A ledger line keeps this many characters of a parameter: enough to recognise the parameter, too
 # few to hold records.
 _LONGEST_PARAMETER = 200
-# Length of the key of a payment, which is that of ReleaseKey.name.
+# Length of the key of a payment.
 _KEY_LENGTH = 32
+# The ledger shows names, and a name of this length can be read in one line.
+_LONGEST_NAME = 100
 # Handles of this process by the identities of their ledgers. An unpickled accountant finds its
 # handle here.
 _HANDLES: weakref.WeakValueDictionary[str, "PrivacyAccountant"] = weakref.WeakValueDictionary()
@@ -306,10 +308,9 @@ class PrivacyAccountant:
             Public parameters of the release, stored as text. They must not
             contain data.
         key : str of 32 characters, default=None
-            Name of the payment. A second payment under the same key, with the
+            Identity of the payment. A second payment under the same key, with the
             same content, costs nothing. That is only correct for the same
-            release of the same records, drawn with the same random numbers: see
-            :class:`ReleaseKey`.
+            release of the same records, drawn with the same random numbers.
 
         Raises
         ------
@@ -421,44 +422,61 @@ class PrivacyAccountant:
         """
         return SpendHistory(self._ledger.spends())
 
-    def under(self, key: ReleaseKey) -> "PrivacyAccountant":
-        """Return this accountant under a key, for searches that can be repeated.
+    def under(self, name: str) -> "NamedAccountant":
+        """Return this accountant for releases that are paid and drawn once under a public name.
 
-        Each clone of an estimator with this accountant gets a key of its own. If
-        a fold runs again because its worker has died, it costs nothing and
-        repeats its random draws. The same holds if you repeat the whole search,
-        after a crash or on another day. The draws are a function of the key and
-        of a digest of the records in memory, the parameters and the code. If any
-        of these change, the ledger refuses the release under the same key, and
-        nothing is spent.
+        Pass it as ``accountant=``. If you repeat the same work under the same name,
+        after a crash or on another day, it pays nothing and draws the same. Each clone
+        of an estimator gets a name of its own, so that the folds of a search can be
+        repeated, by a computing engine whose worker has died or by you.
 
         Parameters
         ----------
-        key : ReleaseKey
-            Key of one search. :meth:`ReleaseKey.open` keeps a key in a file.
+        name : str
+            Name of the work, such as ``"ward 3, november"``. The ledger shows it, so
+            that it must not contain data.
 
         Returns
         -------
-        PrivacyAccountant
-            Accountant for the estimators of one search, to be passed as
-            ``accountant=``. It cannot be used as a ``with`` block.
+        NamedAccountant
+            Accountant for the estimators of one piece of work. It cannot be used as a
+            ``with`` block.
+
+        Raises
+        ------
+        PrivacyLedgerError
+            If the secret of the ledger cannot be read or created. It lies beside the
+            marks of the ledger, in the home of the user who releases.
+
+        Notes
+        -----
+        .. rubric:: Privacy
+
+        The noise is a function of the secret of the ledger, the name, the records, the
+        parameters and the code of this package. Anyone who knows the secret can undo
+        the noise of all named releases. It is in no ledger, extract or pickle of a fitted
+        estimator, and it travels only as a key of one name, with an estimator that is
+        not fitted yet. If you delete the secret, stored releases remain.
+
+        If the records or the parameters change, or if another user or machine with
+        another secret takes the name, the ledger refuses the release, and nothing is
+        spent. An ensemble that clones its estimator only in worker processes, such as
+        ``BaggingClassifier`` with ``n_jobs``, cannot be fitted under a name.
 
         Examples
         --------
         >>> from sklearn.model_selection import cross_val_score
         >>> from sklearn_dptda.cluster import DPMoG
         >>> from sklearn_dptda.datasets import make_two_circles
-        >>> from sklearn_dptda.privacy import PrivacyAccountant, ReleaseKey
-        >>> X, budget, key = make_two_circles(900), PrivacyAccountant(3.0, 1e-5), ReleaseKey()
+        >>> from sklearn_dptda.privacy import PrivacyAccountant
+        >>> X, budget = make_two_circles(900), PrivacyAccountant(3.0, 1e-5)
         >>> def scores():
-        ...     model = DPMoG(2, bounds=(-3, 4), accountant=budget.under(key))
+        ...     model = DPMoG(2, bounds=(-3, 4), accountant=budget.under("circles"))
         ...     return cross_val_score(model, X, cv=3)
         >>> bool((scores() == scores()).all()), len(budget)
         (True, 3)
         """
-        if not isinstance(key, ReleaseKey):
-            raise ValueError(f"key must be a ReleaseKey; got a {type(key).__name__}.")
-        return KeyedAccountant(self, key)
+        return NamedAccountant(self, self._ledger.secret().child(check_name(name)), name)
 
     def extract(self) -> dict[str, Any]:
         """Return the contents of the ledger, for an auditor without access to the ledger.
@@ -538,14 +556,13 @@ class PrivacyAccountant:
         content = to_bytes(release, self._keep * 2**20)
         self._ledger.keep(_checked_key(key), content)
 
-    def release(self, key: str | ReleaseKey) -> Any:
+    def release(self, key: str) -> Any:
         """Return a stored release. This costs nothing.
 
         Parameters
         ----------
-        key : str of 32 characters or ReleaseKey
-            A key from :meth:`releases`; or the key that was passed to
-            ``release_once``, for the last release under it.
+        key : str
+            A key from :meth:`releases`, or a name, for the last release under it.
 
         Returns
         -------
@@ -577,9 +594,7 @@ class PrivacyAccountant:
         >>> bool((stored["cluster_centers_"] == model.cluster_centers_).all())
         True
         """
-        if isinstance(key, ReleaseKey):
-            return self._ledger.release_under(key)
-        return self._ledger.release(_checked_key(key))
+        return self._ledger.release(check_name(key))
 
     def releases(self) -> list[PaidRelease]:
         """List all payments, and whether their releases are stored.
@@ -670,61 +685,96 @@ def _checked_key(key: object) -> str:
     return key
 
 
-class KeyedAccountant(PrivacyAccountant):
-    """An accountant under a key: each release of its clones is paid for once and drawn once.
+def check_name(name: object) -> str:
+    """Return a name; ValueError unless it is a text that a ledger can show in a line."""
+    if not (isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME and name.isprintable()):
+        raise ValueError(
+            f"name must be a string of 1 to {_LONGEST_NAME} printable characters, such as "
+            f"'ward 3, november'; got {quoted(name)}."
+        )
+    return name
+
+
+class NamedAccountant(PrivacyAccountant):
+    """An accountant under a name: each release of its clones is paid for once and drawn once.
 
     scikit-learn clones an estimator for each fold of a search, in the process that sends the
     folds, and in the same order each time. A clone has a copy of the accountant, and a copy of a
-    keyed accountant has a child of its key. Each fold therefore has a key of its own, which
-    travels with its task, and is in no pickle once it has been used. A task that runs again, or a
-    search that is repeated, finds its payment in the ledger.
+    named accountant has a child of its key and of its name. Each fold therefore has a key of its
+    own, which travels with its task, and is in no pickle once it has been used. A task that runs
+    again, or a search that is repeated, finds its payment in the ledger.
+
+    ``digest`` is one of everything that determines the releases, if the caller knows it. Otherwise
+    the releasing step digests itself and its records. Without a name, the work cannot be
+    repeated in another call: then the digest is ``b""``, as the records are always the same.
 
     Proof: doc/theory/kept_releases.md, "One payment, one release".
     """
 
-    def __init__(self, accountant: PrivacyAccountant, key: ReleaseKey | None) -> None:
-        # The key is None in a pickle that was made after the key had been used.
+    def __init__(
+        self,
+        accountant: PrivacyAccountant,
+        key: ReleaseKey | None,
+        name: str | None,
+        digest: bytes | None = None,
+    ) -> None:
         self.__dict__.update(vars(accountant))
-        self._key, self._n_copies, self._n_turns = key, 0, 0
+        self._take(key, name)
+        self._digest = digest
+
+    def _take(self, key: ReleaseKey | None, name: str | None) -> None:
+        # The key is None in a pickle that was made after the key had been used.
+        self._key, self._name, self._n_copies, self._n_turns = key, name, 0, 0
         self._lock = threading.Lock()
 
-    def turn(self, estimator: Any, records: Any) -> Turn:
-        """Return key, name and digest of the next release of an estimator from these records."""
+    @property
+    def needs_records(self) -> bool:
+        """Whether a turn needs all that determines the release."""
+        return self._digest is None
+
+    def turn(self, *determines: Any) -> Turn:
+        """Return the turn of the next release; ``determines`` is all that determines it."""
         if self._key is None:
             raise ValueError(
-                "The key of this accountant was used before it was pickled, so that the pickle "
-                "does not contain it. Set accountant=budget.under(key) again."
+                "This accountant was used before it was pickled, so that the pickle does not "
+                "contain its key. Set accountant=budget.under(name) again."
             )
         with self._lock:
             self._n_turns += 1
-            key = self._key.child(("release", self._n_turns))
-        parameters = {
-            name: value
-            for name, value in estimator.get_params(deep=False).items()
-            if name not in NOT_DIGESTED
-        }
-        bound = key.child(digest_of((type(estimator), sorted(parameters.items()), records)))
-        return Turn(bound, key.name(), bound.name())
+            number = self._n_turns
+        digest = digest_of(determines) if self._digest is None else self._digest
+        return Turn.of(self._key, self._name, number, digest)
 
-    def without_key(self) -> PrivacyAccountant:
-        """Return an accountant of the same ledger without the key."""
-        plain = object.__new__(PrivacyAccountant)
-        own = {"_key", "_n_copies", "_n_turns", "_lock"}
-        vars(plain).update({name: v for name, v in vars(self).items() if name not in own})
-        return plain
+    def without_key(self) -> Self:
+        """Return an accountant that refuses to release, for the pickle of a fitted estimator."""
+        twin = self._child("under", "")
+        twin._take(None, self._name)
+        return twin
 
-    def __copy__(self) -> "KeyedAccountant":
+    def under(self, name: str) -> "NamedAccountant":
+        """Return an accountant whose name follows this name, for a part of the work."""
+        return self._child("under", check_name(name))
+
+    def _child(self, *label: Any) -> Self:
+        """Return an accountant with a child of the key and of the name."""
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self))
+        key = None if self._key is None else self._key.child(label)
+        part = label[-1] if label[0] == "under" else " ".join(map(str, label))
+        twin._take(key, None if self._name is None else f"{self._name}/{part}")
+        return twin
+
+    def __copy__(self) -> Self:
         return self.__deepcopy__({})
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "KeyedAccountant":
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         with self._lock:
             self._n_copies += 1
-            key = None if self._key is None else self._key.child(("copy", self._n_copies))
-            return KeyedAccountant(self, key)
+            return self._child("copy", self._n_copies)
 
     def __enter__(self) -> NoReturn:
         raise ValueError(
-            "An accountant under a key cannot be the default of a with block, because each "
+            "An accountant under a name cannot be the default of a with block, because each "
             "estimator needs a copy of its own. Pass it as accountant=."
         )
 
@@ -732,9 +782,10 @@ class KeyedAccountant(PrivacyAccountant):
         # Estimators that fit clones of others keep these templates. After a fit they are published,
         # and the noise of the clones can be undone with the key of the template.
         used = self._n_copies or self._n_turns
-        return _under, (super().__reduce__(), None if used else self._key)
+        plain = super().__reduce__()
+        return _under, (plain, None if used else self._key, self._name, self._digest)
 
 
-def _under(accountant: tuple[Any, ...], key: ReleaseKey | None) -> KeyedAccountant:
+def _under(accountant: tuple[Any, ...], *named: Any) -> NamedAccountant:
     attach, arguments = accountant
-    return KeyedAccountant(attach(*arguments), key)
+    return NamedAccountant(attach(*arguments), *named)

@@ -9,12 +9,12 @@ import math
 import secrets
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from html import escape
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -29,8 +29,9 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatu
 from sklearn.utils import Tags, get_tags
 
 from sklearn_dptda._typing import Adjacency
-from sklearn_dptda.privacy._accountant import KeyedAccountant, PrivacyAccountant
+from sklearn_dptda.privacy._accountant import NamedAccountant, PrivacyAccountant
 from sklearn_dptda.privacy._default_accountant import default_accountant
+from sklearn_dptda.privacy._digest import deciding_parameters
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, kind_of_unit
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import (
@@ -40,7 +41,7 @@ from sklearn_dptda.privacy._parameters import (
     validate_quoting,
 )
 from sklearn_dptda.privacy._release import learnt
-from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, next_turn
+from sklearn_dptda.privacy._release_key import ReleaseKey, Turn
 from sklearn_dptda.privacy._stored_release import SecondDraw
 from sklearn_dptda.privacy._warnings import PrivacyLeakWarning, PrivacyLedgerError, warn_caller
 
@@ -241,25 +242,25 @@ class PrivateEstimatorMixin(BaseEstimator):
 
         The seeds are integers, or None for the operating system's entropy. In a task that may run
         again, they are keys. ``may_repeat`` says that draws are made in such tasks. ``records`` is
-        everything that the release is computed from, which accountants under a key need, or None
+        everything that the release is computed from, which accountants under a name need, or None
         if the records are not in memory. Do not compute the release under this method but under
         :meth:`_paid`.
         """
         # An invalid random state must fail before the payment.
         seeds: list[Seed] = [*spawn_seeds(self.random_state, n_seeds)]
-        turn, payer = next_turn(), self._payer()
-        if turn is None and isinstance(payer, KeyedAccountant):
-            if records is None:
+        turn, payer = None, self._payer()
+        if isinstance(payer, NamedAccountant):
+            if records is None and payer.needs_records:
                 raise ValueError(
-                    "An accountant under a key requires records in memory, because the noise is a "
-                    "function of the key and the records. Pass an array or a data frame as X, or "
-                    "an accountant without a key."
+                    "An accountant under a name requires records in memory, because the noise is "
+                    "a function of the name and the records. Pass an array or a data frame as X, "
+                    "or an accountant without a name."
                 )
-            turn = payer.turn(self, (records, seeds))
+            turn = payer.turn(type(self), deciding_parameters(self), records, seeds)
         if turn is None and may_repeat:
-            turn = Turn.of(ReleaseKey())
-        key = uuid.uuid4().hex if turn is None else turn.name
-        self._spend(guarantee, key, None if turn is None else turn.digest)
+            turn = Turn.of(ReleaseKey(), None, 1)
+        key = uuid.uuid4().hex if turn is None else turn.payment
+        self._spend(guarantee, key, {} if turn is None else turn.line)
         if turn is not None:
             # Payment and noise depend on the same key: a repeated draw has a repeated payment.
             seeds = [turn.coins.child(i) if s is None else s for i, s in enumerate(seeds)]
@@ -267,7 +268,10 @@ class PrivateEstimatorMixin(BaseEstimator):
         return Paid(seeds, None if math.isinf(guarantee.epsilon) else self._payer(), key)
 
     def _spend(
-        self, guarantee: PrivacyGuarantee, key: str | None = None, digest: str | None = None
+        self,
+        guarantee: PrivacyGuarantee,
+        key: str | None = None,
+        line: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         accountant = self._payer()
         if accountant is None:
@@ -280,7 +284,7 @@ class PrivateEstimatorMixin(BaseEstimator):
             unit=guarantee.unit,
             what=guarantee.released,
             estimator=type(self).__name__,
-            parameters=public_parameters(self) | ({} if digest is None else {"digest": digest}),
+            parameters={**public_parameters(self), **line},
             key=key,
         )
 
@@ -390,10 +394,10 @@ class PrivateEstimatorMixin(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        if "privacy_guarantee_" in state:
+        if "privacy_guarantee_" in state and isinstance(self.accountant, NamedAccountant):
             # Fitted estimators are published, and with the key of a release its noise can be
             # undone.
-            state = {name: without_keys(value) for name, value in state.items()}
+            state["accountant"] = self.accountant.without_key()
         # A worker process has no ``with`` block, so that the pickle must hold the default.
         if self.accountant is None and default_accountant() is not None:
             state["accountant"] = default_accountant()
@@ -417,33 +421,6 @@ class PrivateEstimatorMixin(BaseEstimator):
         twin = object.__new__(type(self))
         twin.__dict__.update(state)
         return twin
-
-
-class HoldsPrivateStepsMixin(BaseEstimator):
-    """Mixin for estimators that fit private estimators inside. Their pickles hold no keys."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        if any(name.endswith("_") for name in state):
-            state = {name: without_keys(value) for name, value in state.items()}
-        return state
-
-
-def without_keys(value: Any) -> Any:
-    """Remove the keys of accountants from a value, also in estimators and lists of estimators."""
-    if isinstance(value, KeyedAccountant):
-        return value.without_key()
-    if type(value) in (list, tuple):
-        parts = [without_keys(part) for part in value]
-        same = all(new is old for new, old in zip(parts, value, strict=True))
-        return value if same else type(value)(parts)
-    if isinstance(value, BaseEstimator):
-        inside = {name: without_keys(part) for name, part in vars(value).items()}
-        if any(inside[name] is not part for name, part in vars(value).items()):
-            twin = object.__new__(type(value))
-            vars(twin).update(inside)
-            return twin
-    return value
 
 
 _Fit = TypeVar("_Fit", bound=Callable[..., Any])

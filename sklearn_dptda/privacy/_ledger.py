@@ -24,8 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import partial
-from itertools import takewhile
+from itertools import count, takewhile
 from typing import Any, NamedTuple, Self, get_type_hints
 
 from sklearn_dptda.privacy._guarantee import (
@@ -46,7 +45,7 @@ from sklearn_dptda.privacy._ledger_stores import (
     process_lock,
     taken,
 )
-from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, names_under
+from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, payment_of
 from sklearn_dptda.privacy._spend_history import COLUMNS, Spend
 from sklearn_dptda.privacy._stored_release import (
     CREATE_RELEASE,
@@ -213,12 +212,9 @@ class Payment(NamedTuple):
     @classmethod
     def of(cls, guarantee: PrivacyGuarantee, estimator: str, turn: Turn | None = None) -> Self:
         """Return the payment for a release with this guarantee."""
-        name, digest = (None, None) if turn is None else (turn.name, turn.digest)
+        key, parameters = (None, {}) if turn is None else (turn.payment, turn.line)
         line = {**guarantee.neighbours._asdict(), "what": guarantee.released}
-        parameters = {} if digest is None else {"digest": digest}
-        return cls(
-            guarantee.charge, line | {"estimator": estimator, "parameters": parameters}, name
-        )
+        return cls(guarantee.charge, line | {"estimator": estimator, "parameters": parameters}, key)
 
     @property
     def neighbours(self) -> Neighbours:
@@ -232,6 +228,10 @@ class Payment(NamedTuple):
         return {**losses, **self.line, "parameters": json.dumps(self.line["parameters"])}
 
 
+class AnotherRelease(PrivacyLedgerError):
+    """Something else was paid for under the name of a release."""
+
+
 _LEDGERS: weakref.WeakSet["Ledger"] = weakref.WeakSet()
 
 
@@ -242,6 +242,7 @@ class Ledger:
         self.store = store
         # The identity is None until the ledger is created or attached to.
         self.id: Any = ledger_id
+        self._secret: ReleaseKey | None = None
         with process_lock:
             _LEDGERS.add(self)
 
@@ -259,6 +260,30 @@ class Ledger:
             if not isinstance(self.store, MemoryStore):
                 note(state, make=True)
         self.id = identity
+
+    def secret(self) -> ReleaseKey:
+        """Return the secret from which named releases draw: 32 bytes beside the marks of a user.
+
+        The secret of a ledger in memory stays in the process that has created the ledger.
+        """
+        with process_lock:
+            if self._secret is None and isinstance(self.store, MemoryStore):
+                self._secret = ReleaseKey()
+            if self._secret is not None:
+                return self._secret
+            folder = _folder(self.id)
+            try:
+                if os.path.isdir(folder):
+                    return ReleaseKey.open(os.path.join(folder, "secret"))
+                reason = "this process has not opened the ledger by its path"
+            except OSError as error:
+                reason = error.strerror or str(error)
+            raise PrivacyLedgerError(
+                f"The secret of the ledger {self.store.place} cannot be read or created in "
+                f"{folder!r} ({reason}): nothing was released. Call under(name) in the process "
+                "that has created or opened the budget, and set the environment variable "
+                "XDG_STATE_HOME to a lasting folder that can be written to."
+            )
 
     def attach(self, moved: bool = False) -> Budget:
         """Adopt and return the budget of the store; PrivacyLedgerError if there is none.
@@ -334,15 +359,16 @@ class Ledger:
             write_release(execute, self.store, key, content)
 
     def release(self, key: str) -> Any:
-        """Return the release that is stored under a key; LookupError if there is none."""
-        with self._transaction() as (execute, _):
-            return read_release(execute, self.store, key)
+        """Return the release that is stored under a key, or the last one under a name.
 
-    def release_under(self, key: ReleaseKey) -> Any:
-        """Return the last release of a task that is stored."""
+        LookupError if there is none.
+        """
         with self._transaction() as (execute, _):
-            names = list(takewhile(partial(is_paid, execute), names_under(key)))
-            return read_release(execute, self.store, names[-1] if names else key.name())
+            if is_paid(execute, key):
+                return read_release(execute, self.store, key)
+            named = (payment_of(key, number) for number in count(1))
+            paid = list(takewhile(lambda each: is_paid(execute, each), named))
+            return read_release(execute, self.store, paid[-1] if paid else key)
 
     def releases(self) -> list[PaidRelease]:
         """Return all payments in their order, with the sizes of stored releases."""
@@ -408,6 +434,10 @@ class Ledger:
             )
         return state
 
+    def forget(self) -> None:
+        """Remove the marks and the secret of a ledger that will not be opened again."""
+        shutil.rmtree(_folder(self.id), ignore_errors=True)
+
     def share(self) -> None:
         """Move a ledger from memory to a temporary file, which other processes can open."""
         with process_lock:
@@ -456,10 +486,11 @@ def _is_paid(execute: Execute, payment: Payment) -> bool:
     query = f"SELECT {', '.join(_CONTENT)} FROM privacy_spend WHERE id = :id"
     rows = execute(query, {"id": payment.key})
     if rows and dict(zip(_CONTENT, rows[0], strict=True)) != payment.columns():
-        raise PrivacyLedgerError(
-            "Something else was paid for under the key of this release: the records, the "
-            "parameters or the code differ. Nothing was released. Each release needs a "
-            "ReleaseKey of its own."
+        raise AnotherRelease(
+            "Something else was paid for under the name of this release: the records, the "
+            "parameters or the code differ, or it was made with the secret of another user or "
+            "machine. Nothing was released. Choose another name; accountant.release(name) returns "
+            "what is stored."
         )
     return bool(rows)
 

@@ -1,4 +1,4 @@
-"""Keys of releases, so that a task that runs twice pays once and draws the same noise.
+"""Secrets from which a release under a name draws its noise, so that it is paid and drawn once.
 
 Proof: doc/theory/kept_releases.md, "One payment, one release".
 """
@@ -8,14 +8,10 @@ import os
 import pickle
 import re
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from hashlib import sha256, shake_256
-from itertools import count
 from typing import Any, NamedTuple, Self
 
-from sklearn_dptda._typing import PathLike
 from sklearn_dptda.privacy._whole_file import forget_temporary_name, whole_file
 
 # With 256 bits, two keys never coincide, and a key cannot be guessed.
@@ -23,42 +19,10 @@ _SECRET_BYTES = 32
 
 
 class ReleaseKey:
-    """Secret key under which a release is paid for once, however often its task runs.
+    """Secret of a ledger, of a name or of a release. All random numbers can be functions of it.
 
-    A computing engine runs a task again if its worker has died. Without a key, a
-    release in such a task would be paid for again, and drawn again with other
-    random numbers. With a key, all random numbers are a function of the key, and so
-    is the name of the payment. You create the key before the task is sent, and it
-    travels with the task. If the task runs again, it repeats its draw and finds
-    its payment in the ledger.
-
-    See Also
-    --------
-    sklearn_dptda.model_selection.release_once : Release under a key.
-
-    Notes
-    -----
-    .. rubric:: Privacy
-
-    The noise of a release can be undone with its key. Give the key only to the
-    workers that hold the records, and not to readers of the releases or of the
-    ledger. Under ``accountant.under(key)``, estimators hold the key until they are
-    fitted or cloned, because they bring it to the workers. Pickles made later hold
-    no key, and refuse to release again until you set the accountant anew. An ensemble
-    that clones its estimator only in worker processes, such as ``BaggingClassifier``
-    with ``n_jobs``, cannot be fitted under a key.
-
-    A key is valid for one release of one data set, with the same parameters and
-    the same code. The ledger refuses a different release under the same key. New
-    keys are drawn from the operating system's entropy.
-
-    Examples
-    --------
-    >>> from sklearn_dptda.privacy import NoiseSource, ReleaseKey
-    >>> key = ReleaseKey()
-    >>> noise = NoiseSource(key).discrete_laplace(3.0, 5)
-    >>> bool((NoiseSource(key).discrete_laplace(3.0, 5) == noise).all())
-    True
+    The noise of a release can be undone with its key. A key therefore travels only to workers that
+    hold the records, and is in no ledger and in no pickle of a fitted estimator.
     """
 
     __slots__ = ("_secret",)
@@ -73,33 +37,9 @@ class ReleaseKey:
         return key
 
     @classmethod
-    def open(cls, path: PathLike) -> Self:
-        """Read a key from a file, or create the file with a new key.
-
-        With a key in a file, you can continue work after a crash or on another
-        day.
-
-        Parameters
-        ----------
-        path : str or path-like
-            Name of the file. If the file does not exist, it is created such that
-            only you can read it. Keep it with the records, and apart from releases
-            and ledgers.
-
-        Returns
-        -------
-        ReleaseKey
-            The key in the file.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> from sklearn_dptda.privacy import ReleaseKey
-        >>> path = os.path.join(tempfile.mkdtemp(), "release.key")
-        >>> ReleaseKey.open(path).name() == ReleaseKey.open(path).name()
-        True
-        """
-        key, path = cls(), os.fsdecode(path)
+    def open(cls, path: str) -> Self:
+        """Read a key from a file, or create the file with a new key, which only its owner reads."""
+        key = cls()
         # Another process may create the file at the same time.
         with (
             suppress(FileExistsError),
@@ -115,51 +55,29 @@ class ReleaseKey:
             forget_temporary_name(path)
         if os.name == "posix" and status.st_mode & 0o077:
             raise ValueError(
-                f"Other users may read the key in {path!r}, and could undo the noise of "
-                "its releases. Restrict access with chmod 600."
+                f"Other users may read the secret of a ledger in {path!r}, and could undo the "
+                "noise of its named releases. Restrict access with chmod 600."
             )
         if not re.fullmatch(b"[0-9a-f]{%d}" % (2 * _SECRET_BYTES), text):
             raise ValueError(
-                f"{path!r} does not hold a key. Use the path of a key file, or a path "
-                "where no file exists."
+                f"{path!r} does not hold the secret of a ledger. If you delete the file, releases "
+                "that are stored remain, and names of others cannot be continued."
             )
         return cls._of(bytes.fromhex(text.decode()))
 
     def child(self, label: object) -> "ReleaseKey":
-        """Derive a key from this key and a label. It reveals nothing about this key.
+        """Derive a key from this key and a label, which reveals nothing about this key.
 
-        Parameters
-        ----------
-        label : object
-            Any object that can be pickled. Different labels give independent keys.
-
-        Returns
-        -------
-        ReleaseKey
-            The derived key.
+        Different labels, which can be any objects that can be pickled, give independent keys.
         """
-        digest = hmac.new(self._secret, digestmod=sha256)
-        # The label may be a large data set, so that it is digested while it is pickled.
-        pickle.Pickler(_Sink(digest), protocol=5).dump(label)
-        return self._of(digest.digest())
+        return self._of(hmac.new(self._secret, pickle.dumps(label, protocol=5), sha256).digest())
 
-    def name(self) -> str:
-        """Return the public name of the key, which reveals nothing about the key.
-
-        Returns
-        -------
-        str
-            A name of 32 characters.
-        """
+    def tag(self) -> str:
+        """Return a public text of 32 characters, which reveals nothing about the key."""
         return self.child("name")._secret.hex()[:32]
 
     def stream(self) -> "KeyStream":
-        """Return a stream of random bytes that is a function of the key.
-
-        Returns
-        -------
-        KeyStream
-        """
+        """Return a stream of random bytes that is a function of the key."""
         return KeyStream(self._secret)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -171,13 +89,6 @@ class ReleaseKey:
 
 def _key_of(secret: bytes) -> ReleaseKey:
     return ReleaseKey._of(secret)
-
-
-class _Sink:
-    """File-like object that digests everything written to it."""
-
-    def __init__(self, digest: hmac.HMAC) -> None:
-        self.write = digest.update
 
 
 class KeyStream:
@@ -209,58 +120,28 @@ class KeyStream:
 
 
 class Turn(NamedTuple):
-    """The key for the draws of one release, the name of its payment, and a digest, if any.
+    """The key of the draws of one release, the identity of its payment, and what its line says.
 
-    If there is a digest, the draws also depend on it, and the ledger stores it beside the name.
-    Another digest under the same name is refused.
+    The draws and the tag in the line depend on a digest of what determines the release. Another
+    digest under the same identity is refused.
     """
 
     coins: ReleaseKey
-    name: str
-    digest: str | None = None
+    payment: str
+    line: dict[str, str]
 
     @classmethod
-    def of(cls, key: ReleaseKey) -> Self:
-        """Return the turn of a release that is identified by its key alone."""
-        return cls(key, key.name())
+    def of(cls, key: ReleaseKey, name: str | None, number: int, digest: bytes = b"") -> Self:
+        """Return the turn of the release with this number under the key of a public name.
+
+        Without a name, the payment is found by its key alone.
+        """
+        coins = key.child((number, digest))
+        if name is None:
+            return cls(coins, coins.tag(), {})
+        return cls(coins, payment_of(name, number), {"name": name, "tag": coins.tag()})
 
 
-class Attempt:
-    """One run of a task under a key, whose releases take keys one after the other."""
-
-    def __init__(self, key: ReleaseKey, bound: ReleaseKey | None = None) -> None:
-        self.key, self.bound, self.count = key, bound, 0
-
-    def next(self) -> Turn:
-        self.count += 1
-        turn = Turn.of(self.key.child(self.count))
-        if self.bound is None:
-            return turn
-        return turn._replace(coins=self.bound.child(self.count), digest=self.bound.name())
-
-
-def names_under(key: ReleaseKey) -> Iterator[str]:
-    """Yield the names of the first, second, ... release of a task, without end."""
-    return (key.child(number).name() for number in count(1))
-
-
-_ATTEMPT: ContextVar[Attempt | None] = ContextVar("_ATTEMPT", default=None)
-
-
-@contextmanager
-def under(key: ReleaseKey | None, bound: ReleaseKey | None = None) -> Iterator[None]:
-    """Give each release in this block and thread a key of its own; None gives no keys.
-
-    ``bound`` is a child of the key whose label is everything that determines the releases.
-    """
-    token = _ATTEMPT.set(None if key is None else Attempt(key, bound))
-    try:
-        yield
-    finally:
-        _ATTEMPT.reset(token)
-
-
-def next_turn() -> Turn | None:
-    """Return the turn of the next release in the surrounding :func:`under`, or None outside."""
-    attempt = _ATTEMPT.get()
-    return None if attempt is None else attempt.next()
+def payment_of(name: str, number: int) -> str:
+    """Return the identity of the payment for the release with this number under a name."""
+    return sha256(f"{number} {name}".encode()).hexdigest()[:32]

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import sklearn_dptda
 from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._run_folder import place_of
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
+from sklearn_dptda.privacy._ledger import Ledger
 from tests.cli._paying import ADJACENCY, LEDGER_OF_ONE, PAYING, ROWS, call, interrupted
 
 
@@ -41,9 +43,22 @@ def test_paying_command_interrupted_in_the_payment_says_so(folder, capsys, monke
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(PrivacyAccountant, "spend", interrupt)
-    assert call("cluster") == 130
-    assert "epsilon=1, delta=1e-06 may have been spent" in capsys.readouterr().err
+    def fail(*_):
+        raise PrivacyLedgerError("The server is away.")
+
+    spend = Ledger.spend
+    # Before the transaction, after it, and after it if the ledger cannot be asked.
+    for before, ask, said in (
+        (interrupt, Ledger.is_paid, "nothing was spent"),
+        (spend, Ledger.is_paid, "epsilon=1, delta=1e-06 was spent. Run the same command"),
+        (spend, fail, "epsilon=1, delta=1e-06 may have been spent. Run the same command"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "spend", lambda *a, before=before: interrupt(before(*a)))
+            patch.setattr(Ledger, "is_paid", ask)
+            assert call("cluster") == 130
+        assert said in capsys.readouterr().err
+        shutil.rmtree("out")
 
 
 def test_paying_command_that_fails_after_the_payment_says_so(folder, capsys, monkeypatch):
@@ -54,7 +69,7 @@ def test_paying_command_that_fails_after_the_payment_says_so(folder, capsys, mon
         patch.setattr("sklearn_dptda._cli._paid_run.write_json", fail)
         assert call("cluster") == 2
     printed = capsys.readouterr()
-    # The key of the run still exists, so nothing is published yet.
+    # The name of the run still exists, so nothing is published yet.
     assert not printed.out
     note, error = printed.err.splitlines()
     assert note.startswith("note: epsilon=1, delta=1e-06 was spent")
@@ -216,7 +231,7 @@ def test_resume_option_goes_on_and_pays_once(name, moment, folder, capsys, monke
     # The budget is used up, so a new run is refused.
     assert (release.size is None) == (moment == "draw") and budget.remaining().epsilon == 0
     assert call(name, *LEDGER_OF_ONE) == 2
-    # With other records, the same key pays nothing.
+    # With other records, the same name pays nothing.
     kept = {file: Path(file).read_bytes() for file in ("rows.npy", "graph.npy")}
     np.save("rows.npy", ROWS[::-1] / 2)
     np.save("graph.npy", ADJACENCY[::-1, ::-1])
@@ -229,7 +244,7 @@ def test_resume_option_goes_on_and_pays_once(name, moment, folder, capsys, monke
         Path(file).write_bytes(content)
     # The run is interrupted again before it has found the payment, and run with another ledger.
     with monkeypatch.context() as patch:
-        patch.setattr("sklearn_dptda._cli._paid_run.digest_of", interrupted)
+        patch.setattr("sklearn_dptda.privacy._accountant.digest_of", interrupted)
         assert call(name, *LEDGER_OF_ONE, "--resume") == 130
     for other in (("--ledger", "mistyped.db", "--budget", "9", "1e-3"), ()):
         capsys.readouterr()
@@ -263,7 +278,7 @@ def test_resume_option_refuses_other_arguments(folder, capsys, monkeypatch):
         assert call("cluster", *LEDGER_OF_ONE, *other, "--resume") == 2
         error = capsys.readouterr().err
         assert "had other arguments or another file. Nothing was charged." in error
-        assert "may have been spent" not in error and "ReleaseKey" not in error
+        assert "may have been spent" not in error and "another name" not in error
     # The ledger has nothing left, but the advice is to continue the run.
     assert call("cluster", *LEDGER_OF_ONE, "--force") == 2
     error = capsys.readouterr().err

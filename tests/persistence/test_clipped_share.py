@@ -21,10 +21,8 @@ from sklearn_dptda.privacy import (
     NoiseSource,
     NoiseWarning,
     PrivacyAccountant,
-    ReleaseKey,
     pure_rho,
 )
-from sklearn_dptda.privacy._release_key import under
 from sklearn_dptda.privacy.neighbours import cloud_neighbours
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from sklearn_dptda.utils.estimator_checks import privacy_checks
@@ -188,8 +186,8 @@ def test_clipped_share_and_diagrams_share_no_coins(keyed, monkeypatch):
     )
     F = functions(X) + functions(X[:500])
     private = PrivatePersistence(1.0, clipped_share=True, random_state=None if keyed else 0).fit(F)
-    with under(ReleaseKey() if keyed else None):
-        private.transform(F)
+    private.set_params(accountant=PrivacyAccountant(9.0).under("a name") if keyed else None)
+    private.transform(F)
     coins = [NoiseSource(seed).words(4).tolist() for seed in seen + counts]
     assert len(seen) == len(counts) == 2
     assert len({tuple(words) for words in coins}) == 4

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from sklearn_dptda.privacy import NoiseSource, ReleaseKey, _choice, private_choice
+from sklearn_dptda.privacy import NoiseSource, _choice, private_choice
 from sklearn_dptda.privacy._choice import _ROUNDING, _weights, choose_member
 from sklearn_dptda.privacy._noise import SecureDraws
+from sklearn_dptda.privacy._release_key import ReleaseKey
 from tests.privacy._permute_and_flip import permute_and_flip_law
 
 COSTS, RATE, N = [0, 3, 5, 50], 0.3, 5000

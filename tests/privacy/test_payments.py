@@ -18,10 +18,10 @@ from sklearn_dptda.privacy import (
     PrivacyBudgetExceeded,
     PrivacyGuarantee,
     PrivacyLedgerError,
-    ReleaseKey,
     _ledger_stores,
 )
 from sklearn_dptda.privacy._guarantee import Charge, Sums
+from sklearn_dptda.privacy._release_key import ReleaseKey
 from tests._fragile import KILL
 from tests.privacy._forked import Child
 from tests.privacy._pay_ahead import pay_ahead
@@ -54,8 +54,10 @@ def test_accountant_refuses_what_is_no_key():
     for key in ("short", 7, b"0" * 32):
         with pytest.raises(ValueError, match="key must be a string"):
             accountant.spend(0.1, key=key)
-        with pytest.raises(ValueError, match="key must be a ReleaseKey"):
-            release_once(DPLloyd(2), np.zeros((4, 2)), key)
+    model = DPLloyd(2, accountant=accountant)
+    for name in ("", 7, b"0" * 32, "x" * 101, "two\nlines", None):
+        with pytest.raises(ValueError, match="name must be a string of 1 to 100 printable"):
+            release_once(model, np.zeros((4, 2)), name)
     assert len(accountant) == 0
 
 
@@ -220,17 +222,17 @@ def test_ledger_payment_reads_no_other_lines(tmp_path):
     assert steps[1] < 1.2 * steps[0]
 
 
-def test_release_key_names_differ_and_tell_nothing():
+def test_release_key_tags_differ_and_tell_nothing():
     key = ReleaseKey()
-    names = {key.name()} | {key.child(i).name() for i in range(100)} | {ReleaseKey().name()}
-    assert len(names) == 102 and all(len(name) == 32 for name in names)
-    assert key.child((1, np.arange(3))).name() == key.child((1, np.arange(3))).name()
-    assert pickle.loads(pickle.dumps(key)).name() == key.name()
-    assert repr(key) == "ReleaseKey()" and key.name() not in repr(key)
+    tags = {key.tag()} | {key.child(i).tag() for i in range(100)} | {ReleaseKey().tag()}
+    assert len(tags) == 102 and all(len(tag) == 32 for tag in tags)
+    assert key.child((1, "a")).tag() == key.child((1, "a")).tag()
+    assert pickle.loads(pickle.dumps(key)).tag() == key.tag()
+    assert repr(key) == "ReleaseKey()" and key.tag() not in repr(key)
 
 
-def pay_and_die(say, sent, X, key):
-    say(release_once(pickle.loads(sent), X, key)["cluster_centers_"])
+def pay_and_die(say, sent, X):
+    say(release_once(pickle.loads(sent), X, "part 3")["cluster_centers_"])
     os.kill(os.getpid(), KILL)
 
 
@@ -238,10 +240,11 @@ def pay_and_die(say, sent, X, key):
 def test_release_once_in_a_server_repeats_a_release_of_a_dead_process(fresh_database):
     X = np.random.default_rng(0).uniform(size=(400, 2))
     # The budget covers one payment, which the process that died has made.
-    budget, key = PrivacyAccountant(0.5, 1e-4, path=fresh_database), ReleaseKey()
-    model = DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget)
-    child = Child(pay_and_die, pickle.dumps(model), X, key)
+    # The key of the work travels with the estimator, so that the task needs no secret.
+    budget = PrivacyAccountant(0.5, 1e-4, path=fresh_database)
+    model = DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget.under("november"))
+    child = Child(pay_and_die, pickle.dumps(model), X)
     (first,) = child.go().words(exit_code=-KILL)
     assert budget.remaining().epsilon == 0 and len(budget) == 1
-    assert np.array_equal(release_once(model, X, key)["cluster_centers_"], first)
+    assert np.array_equal(release_once(model, X, "part 3")["cluster_centers_"], first)
     assert len(budget) == 1

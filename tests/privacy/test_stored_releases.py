@@ -37,12 +37,12 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyBudgetExceeded,
     PrivacyLedgerError,
-    ReleaseKey,
 )
 from sklearn_dptda.privacy._estimator import is_private
-from sklearn_dptda.privacy._ledger import Ledger
+from sklearn_dptda.privacy._ledger import Ledger, _folder
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._release import as_arrays, learnt
+from sklearn_dptda.privacy._release_key import ReleaseKey
 from sklearn_dptda.privacy._stored_release import from_bytes, to_bytes
 from sklearn_dptda.utils._privacy_checks import make_check_data
 from sklearn_dptda.utils._privacy_checks._check_tools import released
@@ -199,8 +199,10 @@ def test_ledger_returns_releases_on_another_day(ledger_path):
         again.release(last.key)
     with pytest.raises(LookupError, match="nothing was paid"):
         again.release("0" * 32)
-    with pytest.raises(ValueError, match="key must be a string of 32"):
-        again.release("short")
+    with pytest.raises(LookupError, match="nothing was paid"):
+        again.release("a name")
+    with pytest.raises(ValueError, match="name must be a string"):
+        again.release("")
 
 
 PRIVATE = {
@@ -395,19 +397,19 @@ def test_accountant_release_refuses_content_that_is_not_bytes(tmp_path):
 
 def test_release_once_writes_lost_files_again(tmp_path, monkeypatch):
     monkeypatch.setattr("sklearn_dptda.privacy._stored_release._LARGE", 100)
-    budget, key = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
+    budget = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db")
     model = DPLloyd(2, bounds=(0, 1), adjacency="replace-one", accountant=budget)
-    first = release_once(model, X, key)
+    first = release_once(model, X, "one")
     (file,) = (tmp_path / "a.db.releases").iterdir()
     for damage in (file.unlink, lambda: file.write_bytes(b"")):
         damage()
         with pytest.raises(PrivacyLedgerError, match="cannot be read"):
-            budget.release(key)
-        release_once(model, X, key)
-        assert same(budget.release(key)["weights_"], first["weights_"]) and len(budget) == 1
-    replicates = release_replicates(model, X, 3, key=ReleaseKey._of(b"k" * 32))
+            budget.release("one")
+        release_once(model, X, "one")
+        assert same(budget.release("one")["weights_"], first["weights_"]) and len(budget) == 1
+    replicates = release_replicates(model, X, 3, name="three")
     shutil.rmtree(tmp_path / "a.db.releases")
-    again = release_replicates(model, X, 3, key=ReleaseKey._of(b"k" * 32))
+    again = release_replicates(model, X, 3, name="three")
     assert same(replicates, again) and len(budget) == 4
     assert all(budget.release(each.key) for each in budget.releases()[1:])
 
@@ -427,8 +429,8 @@ def test_fit_loses_no_release_when_storing_fails(error, tmp_path, monkeypatch):
 @pytest.mark.engines
 @NOISE
 def test_release_replicates_returns_no_second_draw(tmp_path):
-    budget, key = PrivacyAccountant(9.0, path=tmp_path / "a.db"), ReleaseKey()
-    release_replicates(pipeline(budget), [X], 3, key=key)
+    budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
+    release_replicates(pipeline(budget), [X], 3, name="all")
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         content = to_bytes({"transform": "another"})
         connection.execute(
@@ -437,7 +439,7 @@ def test_release_replicates_returns_no_second_draw(tmp_path):
         )
     # A release that cannot be read is drawn again, and differs from the digest in the ledger.
     with parallel_config(BACKEND), pytest.raises(IncompleteReleases) as caught:
-        release_replicates(pipeline(budget), [X], 3, key=key, n_jobs=2)
+        release_replicates(pipeline(budget), [X], 3, name="all", n_jobs=2)
     assert [release is None for release in caught.value.releases] == [False, True, False]
     assert len(budget) == 3
 
@@ -456,7 +458,7 @@ def test_fit_stores_nothing_where_payments_are_plain_lists(tmp_path):
 
 
 class Fresh(DPLloyd):
-    """A broken twin: under a key it draws with coins of its own."""
+    """A broken twin: under a name it draws with coins of its own."""
 
     def _pay(self, *args, **options):
         paid = super()._pay(*args, **options)
@@ -465,15 +467,15 @@ class Fresh(DPLloyd):
 
 
 def test_release_once_returns_no_second_draw(tmp_path):
-    budget, key = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
+    budget = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db")
     honest = DPLloyd(2, bounds=(0, 1), accountant=budget)
-    assert same(release_once(honest, X, key), release_once(honest, X, key))
-    assert same(budget.release(key), budget.release(budget.releases()[0].key))
-    broken, key = Fresh(2, bounds=(0, 1), accountant=budget), ReleaseKey()
-    first = release_once(broken, X, key)
+    assert same(release_once(honest, X, "honest"), release_once(honest, X, "honest"))
+    assert same(budget.release("honest"), budget.release(budget.releases()[0].key))
+    broken = Fresh(2, bounds=(0, 1), accountant=budget)
+    first = release_once(broken, X, "broken")
     with pytest.raises(PrivacyLedgerError, match="Another release"):
-        release_once(broken, X, key)
-    assert same(budget.release(key)["cluster_centers_"], first["cluster_centers_"])
+        release_once(broken, X, "broken")
+    assert same(budget.release("broken")["cluster_centers_"], first["cluster_centers_"])
 
 
 def test_ledger_from_before_learns_to_store(tmp_path):
@@ -497,40 +499,40 @@ def pipeline(budget):
 @pytest.mark.engines
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_release_replicates_goes_on_where_it_stopped(tmp_path, n_jobs):
-    budget, key = PrivacyAccountant(6.0, path=tmp_path / "a.db"), ReleaseKey()
+    budget = PrivacyAccountant(6.0, path=tmp_path / "a.db")
     with parallel_config(BACKEND):
-        releases = release_replicates(pipeline(budget), [X], 6, key=key, n_jobs=n_jobs)
+        releases = release_replicates(pipeline(budget), [X], 6, name="all", n_jobs=n_jobs)
     assert len(budget) == 6 and budget.remaining().epsilon == 0
     assert all(release.size for release in budget.releases())
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute("DELETE FROM privacy_release WHERE rowid % 2")
     with parallel_config(BACKEND):
-        again = release_replicates(pipeline(budget), [X], 6, key=key, n_jobs=n_jobs)
+        again = release_replicates(pipeline(budget), [X], 6, name="all", n_jobs=n_jobs)
     assert same(again, releases) and len(budget) == 6
     assert all(release.size for release in budget.releases())
     with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        release_replicates(pipeline(budget), [X + 0.01], 6, key=key)
+        release_replicates(pipeline(budget), [X + 0.01], 6, name="all")
     with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        release_replicates(pipeline(budget), [X], 6, key=key, random_state=0)
+        release_replicates(pipeline(budget), [X], 6, name="all", random_state=0)
     with pytest.raises(ValueError, match="no accountant"):
-        release_replicates(pipeline(None), [X], 6, key=key)
+        release_replicates(pipeline(None), [X], 6, name="all")
 
 
 @NOISE
 def test_release_replicates_over_budget_returns_what_is_stored(tmp_path):
-    budget, key = PrivacyAccountant(5.0, path=tmp_path / "a.db"), ReleaseKey()
-    releases = release_replicates(pipeline(budget), [X], 5, key=key)
+    budget = PrivacyAccountant(5.0, path=tmp_path / "a.db")
+    releases = release_replicates(pipeline(budget), [X], 5, name="all")
     with pytest.raises(IncompleteReleases, match="2 of 7 releases") as caught:
-        release_replicates(pipeline(budget), [X], 7, key=key)
+        release_replicates(pipeline(budget), [X], 7, name="all")
     assert isinstance(caught.value.__cause__, PrivacyBudgetExceeded) and len(budget) == 5
     assert same(caught.value.releases, [*releases, None, None])
     # With other records, nothing is returned, and the error does not mention the budget.
     with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        release_replicates(pipeline(budget), [X + 0.01], 7, key=key)
+        release_replicates(pipeline(budget), [X + 0.01], 7, name="all")
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute("DELETE FROM privacy_release")
     with pytest.raises(PrivacyBudgetExceeded):
-        release_replicates(pipeline(budget), [X], 7, key=key)
+        release_replicates(pipeline(budget), [X], 7, name="all")
 
 
 def points_after(*steps):
@@ -567,7 +569,7 @@ def points_after(*steps):
 def test_release_replicates_stores_no_results_with_records(make, tmp_path):
     budget = PrivacyAccountant(1e3, 0.1, path=tmp_path / "a.db")
     release_replicates(make(budget), X, 2)
-    release_replicates(make(budget), X, 2, key=ReleaseKey())
+    release_replicates(make(budget), X, 2, name="two")
     for release in budget.releases():
         if release.size is not None:
             stored = budget.release(release.key)
@@ -591,7 +593,7 @@ def test_release_replicates_stores_no_exact_diagrams(tmp_path):
 
 
 @NOISE
-def test_release_replicates_stores_releases_without_a_key(tmp_path):
+def test_release_replicates_stores_releases_without_a_name(tmp_path):
     budget = PrivacyAccountant(12.0, path=tmp_path / "a.db")
     releases = release_replicates(pipeline(budget), [X], 4)
     stored = [budget.release(each.key)["transform"] for each in budget.releases()]
@@ -612,7 +614,6 @@ def release_and_die(say, moment, folder):
         return call
 
     budget = PrivacyAccountant.open(folder / "a.db")
-    key = ReleaseKey.open(folder / "release.key")
     if moment == "before the payment":
         Ledger.spend = die
     elif moment == "between payment and draw":
@@ -623,7 +624,7 @@ def release_and_die(say, moment, folder):
         Ledger.keep = die
     elif moment == "after the store":
         Ledger.keep = then_die(Ledger.keep)
-    release_once(DPLloyd(2, bounds=(0, 1), accountant=budget), X, key)
+    release_once(DPLloyd(2, bounds=(0, 1), accountant=budget), X, "one")
 
 
 # Numbers of payments and of stored releases after the death.
@@ -645,17 +646,20 @@ MOMENTS = {
 )
 def test_release_once_pays_once_whenever_a_process_dies(moment, tmp_path):
     budget = PrivacyAccountant(2.0, 1e-3, path=tmp_path / "a.db")
-    key = ReleaseKey.open(tmp_path / "release.key")
+    budget.under("one")
     Child(release_and_die, moment, tmp_path).go().words(exit_code=7)
     releases = budget.releases()
     assert (len(releases), sum(r.size is not None for r in releases)) == MOMENTS[moment]
-    # The release that the same task would have made without dying: the coins follow from the key.
+    # The release that the same task would have made without dying, with the same secret.
     other = PrivacyAccountant(2.0, 1e-3, path=tmp_path / "b.db")
-    expected = release_once(DPLloyd(2, bounds=(0, 1), accountant=other), X, key)
+    secrets = [os.path.join(_folder(each._ledger.id), "secret") for each in (budget, other)]
+    shutil.copy(*secrets)
+    expected = release_once(DPLloyd(2, bounds=(0, 1), accountant=other), X, "one")
     if MOMENTS[moment][1]:
-        assert same(budget.release(key)["cluster_centers_"], expected["cluster_centers_"])
-    found = release_once(DPLloyd(2, bounds=(0, 1), accountant=budget), X, key)
-    assert same(found, expected) and same(budget.release(key), budget.release(key))
+        assert same(budget.release("one")["cluster_centers_"], expected["cluster_centers_"])
+    found = release_once(DPLloyd(2, bounds=(0, 1), accountant=budget), X, "one")
+    assert same(found, expected)
+    assert same(budget.release("one")["cluster_centers_"], expected["cluster_centers_"])
     (release,) = budget.releases()
     assert release.size and budget.total().epsilon == 1.0
 
@@ -672,14 +676,13 @@ def replicate_and_die(say, folder):
 
     Ledger.keep = keep_and_die
     budget = PrivacyAccountant.open(folder / "a.db")
-    release_replicates(pipeline(budget), [X], 9, key=ReleaseKey.open(folder / "release.key"))
+    release_replicates(pipeline(budget), [X], 9, name="all")
 
 
 @pytest.mark.engines
 @NOISE
 def test_release_replicates_loses_nothing_when_killed_again(tmp_path):
     budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
-    key = ReleaseKey.open(tmp_path / "release.key")
     seen = {}
     for _ in range(3):
         Child(replicate_and_die, tmp_path).go().words(exit_code=-KILL)
@@ -688,16 +691,16 @@ def test_release_replicates_loses_nothing_when_killed_again(tmp_path):
         assert len(stored) == len(seen) + 2
         assert all(same(stored[name], release) for name, release in seen.items())
         seen = stored
-    releases = release_replicates(pipeline(budget), [X], 9, key=key)
+    releases = release_replicates(pipeline(budget), [X], 9, name="all")
     assert len(budget) == 9 and all(r.size is not None for r in budget.releases())
     assert same([budget.release(r.key)["transform"] for r in budget.releases()], releases)
     assert not all(same(release, releases[0]) for release in releases)
 
 
-def test_release_key_file_is_for_its_owner_alone(tmp_path):
-    path = tmp_path / "release.key"
+def test_secret_of_a_ledger_is_for_its_owner_alone(tmp_path):
+    path = tmp_path / "secret"
     key = ReleaseKey.open(path)
-    assert ReleaseKey.open(path).name() == key.name() != ReleaseKey().name()
+    assert ReleaseKey.open(path).tag() == key.tag() != ReleaseKey().tag()
     if os.name == "posix":
         assert path.stat().st_mode & 0o777 == 0o600
         path.chmod(0o640)
@@ -705,12 +708,12 @@ def test_release_key_file_is_for_its_owner_alone(tmp_path):
             ReleaseKey.open(path)
         path.chmod(0o600)
     path.write_text("no key")
-    with pytest.raises(ValueError, match="does not hold a key"):
+    with pytest.raises(ValueError, match="does not hold the secret of a ledger"):
         ReleaseKey.open(path)
 
 
-def test_release_key_file_is_one_for_processes_that_race(tmp_path, monkeypatch):
-    path, original, others = tmp_path / "release.key", os.open, []
+def test_secret_of_a_ledger_is_one_for_processes_that_race(tmp_path, monkeypatch):
+    path, original, others = tmp_path / "secret", os.open, []
 
     def opened(*arguments, **options):
         descriptor = original(*arguments, **options)
@@ -720,28 +723,59 @@ def test_release_key_file_is_one_for_processes_that_race(tmp_path, monkeypatch):
         return descriptor
 
     monkeypatch.setattr(os, "open", opened)
-    assert ReleaseKey.open(path).name() == others[1].name()
-    assert [file.name for file in tmp_path.iterdir()] == ["release.key"]
+    assert ReleaseKey.open(path).tag() == others[1].tag()
+    assert [file.name for file in tmp_path.iterdir()] == ["secret"]
 
 
-def test_release_key_file_is_not_left_in_part(tmp_path, monkeypatch):
+def test_secret_of_a_ledger_is_not_left_in_part(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="No space"):
-            ReleaseKey.open(tmp_path / "release.key")
+            ReleaseKey.open(tmp_path / "secret")
     assert not list(tmp_path.iterdir())
-    ReleaseKey.open(tmp_path / "release.key")
+    ReleaseKey.open(tmp_path / "secret")
 
 
-def test_release_key_file_loses_its_temporary_name(tmp_path):
-    path, left = tmp_path / "release.key", tmp_path / f".sklearn_dptda-{'a' * 32}"
+def test_secret_of_a_ledger_loses_its_temporary_name(tmp_path):
+    path, left = tmp_path / "secret", tmp_path / f".sklearn_dptda-{'a' * 32}"
     key = ReleaseKey.open(path)
     os.link(path, left)
-    assert ReleaseKey.open(path).name() == key.name()
+    assert ReleaseKey.open(path).tag() == key.tag()
     assert not left.exists()
+
+
+def test_named_releases_need_the_secret_of_their_ledger(tmp_path):
+    path = tmp_path / "a.db"
+    budget = PrivacyAccountant(9.0, 1e-3, path=path)
+    model = DPLloyd(2, bounds=(0, 1), accountant=budget)
+    first = release_once(model, X, "one")
+    folder = Path(_folder(budget._ledger.id))
+    secret = (folder / "secret").read_bytes().strip()
+    if os.name == "posix":
+        assert (folder / "secret").stat().st_mode & 0o777 == 0o600
+    # A reader of the ledger, an extract or the released estimator finds no part of it.
+    model.set_params(accountant=budget.under("two")).fit(X)
+    for key in (secret, bytes.fromhex(secret.decode()), model.accountant._key._secret):
+        for place in (path.read_bytes(), pickle.dumps(model), pickle.dumps(budget)):
+            assert key not in place and key.hex().encode() not in place
+        assert (
+            key.hex() not in (text := json.dumps(budget.extract())) and str(key)[2:-1] not in text
+        )
+    # Of another user or on another machine: what is stored is read, and nothing is drawn afresh.
+    (folder / "secret").unlink()
+    assert same(budget.release("one")["cluster_centers_"], first["cluster_centers_"])
+    model.set_params(accountant=budget)
+    with pytest.raises(PrivacyLedgerError, match="the secret of another user"):
+        release_once(model, X, "one")
+    assert len(budget) == 2
+    release_once(model, X, "three")
+    shutil.rmtree(folder)
+    with pytest.raises(PrivacyLedgerError, match="has created or opened the budget"):
+        pickle.loads(pickle.dumps(budget)).under("four")
+    assert len(budget) == 3
 
 
 GRANTS = """

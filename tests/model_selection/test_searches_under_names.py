@@ -1,6 +1,5 @@
-"""Searches and cross-validations under a key: repeated folds pay once and draw once."""
+"""Searches and cross-validations under a name: repeated folds pay once and draw once."""
 
-import functools
 import os
 import pickle
 from contextlib import nullcontext
@@ -28,9 +27,7 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyLedgerError,
-    ReleaseKey,
 )
-from sklearn_dptda.privacy._digest import digest_of
 from tests._fragile import Fragile
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
@@ -49,12 +46,12 @@ def search_of_rows(accountant, *steps):
 
 
 @pytest.mark.parametrize("backend", PROCESSES)
-def test_search_under_a_key_pays_once_if_made_again(backend, tmp_path):
-    budget, key = PrivacyAccountant(3.5, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
+def test_search_under_a_name_pays_once_if_made_again(backend, tmp_path):
+    budget = PrivacyAccountant(3.5, 1e-3, path=tmp_path / "a.db")
     scores = []
     for _ in range(2):
         with parallel_config(backend=backend, n_jobs=2):
-            search = search_of_rows(budget.under(key)).fit(X)
+            search = search_of_rows(budget.under("work")).fit(X)
         scores.append(search.cv_results_["mean_test_score"])
         centers = search.best_estimator_[-1].cluster_centers_
         assert len(budget) == 7 and budget.remaining().epsilon == 0
@@ -69,18 +66,18 @@ def test_search_under_a_key_pays_once_if_made_again(backend, tmp_path):
     other = X.copy()
     other[0] = 0.5
     with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        search_of_rows(budget.under(key)).fit(other)
+        search_of_rows(budget.under("work")).fit(other)
     assert len(budget) == 7
 
 
 @pytest.mark.engines
-def test_search_under_a_key_of_transform_releases_pays_once(tmp_path):
+def test_search_under_a_name_of_transform_releases_pays_once(tmp_path):
     clouds = [np.random.default_rng(i).uniform(size=(60, 2)) for i in range(12)]
     y = np.arange(12) % 2
-    budget, key = PrivacyAccountant(1e3, path=tmp_path / "a.db"), ReleaseKey()
+    budget = PrivacyAccountant(1e3, path=tmp_path / "a.db")
     scores = []
     for _ in range(2):
-        private = PrivatePersistence(2.0, accountant=budget.under(key))
+        private = PrivatePersistence(2.0, accountant=budget.under("work"))
         model = make_pipeline(
             DTMFiltration(0.3, bounds=(0, 1), resolution=5),
             private,
@@ -98,13 +95,12 @@ def test_search_under_a_key_of_transform_releases_pays_once(tmp_path):
 
 @pytest.mark.engines
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")
-def test_search_under_a_key_pays_once_if_a_worker_dies(tmp_path):
+def test_search_under_a_name_pays_once_if_a_worker_dies(tmp_path):
     budget = PrivacyAccountant(50.0, 1e-3, path=tmp_path / "a.db")
-    key = ReleaseKey()
     # The step kills its worker when its release has been seen. In scoring, the first one does.
     model = make_pipeline(
         DTMFiltration(0.3, bounds=(0, 1), resolution=5),
-        PrivatePersistence(1.0, accountant=budget.under(key)),
+        PrivatePersistence(1.0, accountant=budget.under("work")),
         DiagramFeatures(value_range=(0, 1)),
         Fragile(str(tmp_path), os.getpid()),
         LogisticRegression(),
@@ -117,7 +113,7 @@ def test_search_under_a_key_pays_once_if_a_worker_dies(tmp_path):
         n_paid = len(budget)
         # Workers that died at the same time may have paid without storing.
         before = {r.key: budget.release(r.key) for r in budget.releases() if r.size is not None}
-        model.set_params(privatepersistence__accountant=budget.under(key))
+        model.set_params(privatepersistence__accountant=budget.under("work"))
         search.fit(clouds, np.arange(12) % 2)
     assert n_paid > 0 and len(budget) == 13
     for name, release in before.items():
@@ -142,32 +138,32 @@ class Stops(TransformerMixin, BaseEstimator):
 @pytest.mark.laws
 @pytest.mark.filterwarnings("ignore:Stops learnt")
 @pytest.mark.parametrize("keyed", [True, False])
-def test_search_under_a_key_goes_on_after_ctrl_c(keyed, tmp_path):
-    budget, key = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
+def test_search_under_a_name_goes_on_after_ctrl_c(keyed, tmp_path):
+    budget = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db")
     Stops.count = 0
     with pytest.raises(KeyboardInterrupt):
-        search_of_rows(budget.under(key) if keyed else budget, Stops()).fit(X)
+        search_of_rows(budget.under("work") if keyed else budget, Stops()).fit(X)
     assert len(budget) == 4 and all(release.size for release in budget.releases())
-    search_of_rows(budget.under(key) if keyed else budget, Stops()).fit(X)
+    search_of_rows(budget.under("work") if keyed else budget, Stops()).fit(X)
     # The broken twin pays a second time for the folds of the first call.
     assert len(budget) == (7 if keyed else 4 + 7)
 
 
 @pytest.mark.engines
-def test_nested_search_under_a_key_pays_once(tmp_path):
-    budget, key = PrivacyAccountant(1e3, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
+def test_nested_search_under_a_name_pays_once(tmp_path):
+    budget = PrivacyAccountant(1e3, 1e-3, path=tmp_path / "a.db")
     scores = []
     for _ in range(2):
-        inner = search_of_rows(budget.under(key)).set_params(cv=2)
+        inner = search_of_rows(budget.under("work")).set_params(cv=2)
         with parallel_config(backend="multiprocessing", n_jobs=2):
             scores.append(cross_val_score(inner, X, cv=3))
         assert len(budget) == 3 * 5
     assert np.array_equal(*scores)
 
 
-def test_keyed_accountant_gives_each_estimator_its_own_key():
-    budget, key = PrivacyAccountant(10.0, 1e-3), ReleaseKey()
-    keyed = budget.under(key)
+def test_named_accountant_gives_each_estimator_its_own_key():
+    budget = PrivacyAccountant(10.0, 1e-3)
+    keyed = budget.under("work")
     one = DPLloyd(2, 0.5, bounds=(0, 1), accountant=keyed)
     pair = [clone(one).fit(X), clone(one).fit(X)]
     assert len(budget) == 2
@@ -183,9 +179,9 @@ def test_keyed_accountant_gives_each_estimator_its_own_key():
 
 
 @pytest.mark.conformance
-def test_keyed_accountant_is_in_no_pickle_of_what_was_fitted():
+def test_named_accountant_is_in_no_pickle_of_what_was_fitted():
     def keyed():
-        return PrivacyAccountant(1e3, 1e-3).under(ReleaseKey())
+        return PrivacyAccountant(1e3, 1e-3).under("work")
 
     search = search_of_rows(keyed()).fit(X)
     merging = MorseMerging(DPMoG(2, 9.0, bounds=(0, 1), accountant=keyed())).fit(X)
@@ -193,7 +189,7 @@ def test_keyed_accountant_is_in_no_pickle_of_what_was_fitted():
     nested = DTMFiltration(m=0.5, bounds=PrivateBounds(9.0, accountant=keyed()))
     for fitted in (search.best_estimator_, merging, pipe, nested.fit([X])):
         kept = pickle.dumps(fitted)
-        assert b"_key_of" not in kept and b"KeyedAccountant" not in kept
+        assert b"_key_of" not in kept
         # A clone in this process is for another fit, and keeps the key.
         assert b"_key_of" in pickle.dumps(clone(fitted))
     # A clone that was never fitted takes the key to workers. A template of clones that were fitted
@@ -219,33 +215,13 @@ def test_keyed_accountant_is_in_no_pickle_of_what_was_fitted():
         clone(pickle.loads(pickle.dumps(template))).fit(X, y)
 
 
-def test_digest_of_a_cached_function_is_that_of_its_code():
-    def made(factor):
-        @functools.cache
-        def scale():
-            return factor
-
-        return lambda A: A * scale()
-
-    assert digest_of(made(1.0)) == digest_of(made(1.0)) != digest_of(made(0.5))
-    # An installed package is identified by its name and version.
-    assert digest_of(np.add) == digest_of(np.add) != digest_of(np.multiply)
-    with pytest.raises(ValueError, match="pickles by its name alone"):
-        digest_of(ByName())
-
-
-class ByName:
-    def __reduce__(self):
-        return "anything"
-
-
 @pytest.mark.filterwarnings("ignore:.*was given no c")
-def test_release_key_refuses_another_release_by_its_digest():
-    budget, key, n = PrivacyAccountant(1e9, 0.5), ReleaseKey(), len(X)
+def test_name_refuses_another_release_by_its_digest():
+    budget, n = PrivacyAccountant(1e9, 0.5), len(X)
     labels = np.arange(n) % 2
     for names in (("a", "b"), ("c", "d")):
         private = DPLinearDiscriminantAnalysis(
-            bounds=(0, 1), adjacency="replace-one", accountant=budget.under(key)
+            bounds=(0, 1), adjacency="replace-one", accountant=budget.under("work")
         )
         refused = pytest.raises(PrivacyLedgerError, match="Something else was paid")
         with nullcontext() if names[0] == "a" else refused:
@@ -253,37 +229,40 @@ def test_release_key_refuses_another_release_by_its_digest():
     # A separate ledger for each unit.
     budgets = [PrivacyAccountant(1e9, 0.5) for _ in range(2)]
     candidates = np.random.default_rng(0).random((5, 2))
-    other = ReleaseKey()
-    MetricExponentialMechanism(accountant=budgets[0].under(other)).fit(candidates).transform(X[:3])
+    MetricExponentialMechanism(accountant=budgets[0].under("other")).fit(candidates).transform(
+        X[:3]
+    )
     with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        mechanism = MetricExponentialMechanism(accountant=budgets[0].under(other))
+        mechanism = MetricExponentialMechanism(accountant=budgets[0].under("other"))
         mechanism.fit(candidates + 4).transform(X[:3])
     # In a pipeline scikit-learn sets attributes for its callbacks, which decide nothing.
     for _ in range(2):
-        mechanism = MetricExponentialMechanism(accountant=budgets[0].under(ReleaseKey()))
+        mechanism = MetricExponentialMechanism(accountant=budgets[0].under("callbacks"))
         make_pipeline(FunctionTransformer(), mechanism).fit_transform(candidates)
     # With each point twice, the functions are the same, but their sensitivity differs.
-    third, search = ReleaseKey(), PrivateMassSearch(ON_A_LATTICE, [0.2, 0.4])
-    search.set_params(accountant=budgets[1].under(third)).fit([X])
+    search = PrivateMassSearch(ON_A_LATTICE, [0.2, 0.4])
+    search.set_params(accountant=budgets[1].under("third")).fit([X])
     with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        clone(search).set_params(accountant=budgets[1].under(third)).fit([np.repeat(X, 2, axis=0)])
+        clone(search).set_params(accountant=budgets[1].under("third")).fit(
+            [np.repeat(X, 2, axis=0)]
+        )
 
 
 @pytest.mark.engines
-def test_keyed_accountant_refuses_rows_of_dask():
+def test_named_accountant_refuses_rows_of_dask():
     dask = pytest.importorskip("dask.array")
     budget = PrivacyAccountant(10.0, 1e-3)
-    private = DPLloyd(2, bounds=(0, 1), accountant=budget.under(ReleaseKey()))
+    private = DPLloyd(2, bounds=(0, 1), accountant=budget.under("work"))
     with pytest.raises(ValueError, match="requires records in memory"):
         private.fit(dask.from_array(X, chunks=(99, 2)))
     assert len(budget) == 0
 
 
-def test_keyed_accountant_refuses_what_it_cannot_hold():
-    budget, key = PrivacyAccountant(10.0, 1e-3), ReleaseKey()
-    keyed = budget.under(key)
+def test_named_accountant_refuses_what_it_cannot_hold():
+    budget = PrivacyAccountant(10.0, 1e-3)
+    keyed = budget.under("work")
     with pytest.raises(ValueError, match="cannot be the default"), keyed:
         pass
-    with pytest.raises(ValueError, match="key must be a ReleaseKey"):
-        budget.under("key")
+    with pytest.raises(ValueError, match="name must be a string"):
+        budget.under("")
     assert len(budget) == 0
