@@ -1,9 +1,8 @@
 """Barriers between the modes of a mixture density.
 
-The barrier between two modes is the least height that a path between them must climb. The top of
-the ridgeline between two components is an upper bound of it. The barrier itself is the height of a
-saddle of index one whose two descents end at the two modes. ``tests/cluster/test_morse.py``
-compares the barriers with those of fine grids.
+The barrier between two modes is the least height that a path between them must climb. It is the
+height of a saddle of index one whose two descents end at the two modes. The top of the ridgeline
+between two components is an upper bound of it.
 
 S. Ray, B. Lindsay, "The topography of multivariate normal mixtures", Annals of Statistics 33, 2005.
 
@@ -55,10 +54,9 @@ def ridgeline_barriers(
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Pairs of components, and height and place of the highest point of the ridgeline between them.
 
-    The ridgeline contains all critical points of the density of the two components alone. Its
-    greatest height is an upper bound of the barrier in the whole mixture, and always finite. It is
-    estimated by the highest of 48 points, around which the ridgeline is sampled again ``n_zooms``
-    times. The estimate is slightly too low without zooms.
+    The height bounds the barrier in the whole mixture from above. It is that of the highest of 48
+    points, around which the ridgeline is sampled again ``n_zooms`` times; without zooms, it is
+    slightly too low.
     """
     pairs = np.column_stack(np.triu_indices(density.n_components, 1))
     size = _BATCH_POINTS // _N_RIDGE_POINTS
@@ -115,10 +113,7 @@ class _Ridgelines:
 
 
 def spanning_tree(weights: FloatArray) -> list[Edge]:
-    """Edges of a minimum spanning tree.
-
-    The weights are the entries above the diagonal, and positive.
-    """
+    """Edges of a minimum spanning tree of the weights above the diagonal, which are positive."""
     tree = minimum_spanning_tree(np.triu(weights, 1)).tocoo()
     return sorted((int(i), int(j)) for i, j in zip(tree.row, tree.col, strict=True))
 
@@ -126,12 +121,11 @@ def spanning_tree(weights: FloatArray) -> list[Edge]:
 class BarrierGraph:
     """Modes of a mixture density, and the lowest known barrier between each two of them.
 
-    At first, the modes are the ``n_known`` ones that centres climb to, and ``owners`` contains the
-    mode of each component. Other modes are added when they are met, since a path can lead through
-    them. ``heights`` is a symmetric matrix. It is infinite where no barrier is known, and has the
-    heights of the modes on its diagonal. ``places`` has the point of each known barrier. At first,
-    barriers are the tops of ridgelines. ``settled`` barriers are saddles of index one whose two
-    descents end at these modes, or barriers that remain as they are.
+    The first ``n_known`` modes are those that centres climb to, and ``owners`` has the mode of each
+    component. Other modes are added when they are met. ``heights`` has the heights of the modes on
+    its diagonal, and is infinite where no barrier is known. ``places`` has the point of each known
+    barrier, at first the top of a ridgeline. ``settled`` barriers are saddles, or remain as they
+    are.
     """
 
     def __init__(self, density: MixtureDensity, modes: FloatArray, owners: IntArray) -> None:
@@ -164,8 +158,8 @@ class BarrierGraph:
     def add_saddle(self, start: FloatArray, ceiling: float = np.inf) -> Edge | None:
         """Search for a saddle from a point, and enter it between the modes of its two descents.
 
-        Returns these two modes. The barrier between them is this saddle, or is lower. Returns None
-        if there is no saddle below ``ceiling``, or if both descents end at the same mode.
+        Returns these two modes, or None if there is no saddle below ``ceiling``, or if both
+        descents end at the same mode.
         """
         return self._add_saddles(start[None], ceiling)[0]
 
@@ -203,10 +197,7 @@ class BarrierGraph:
                 self._set(edge, *top)
 
     def _modes_of(self, points: FloatArray) -> IntArray:
-        """Index of the mode that each point climbs to, or -1 if there is none.
-
-        New modes are entered.
-        """
+        """Index of the mode that each point climbs to, possibly a new one, or -1 if none."""
         labels = np.full(len(points), -1)
         for row, end in enumerate(climb(self.density, points, polish=False)):
             labels[row] = nearest_mode(self.density, end, self.modes)
@@ -233,9 +224,8 @@ class BarrierGraph:
     def add_tops_of_strings(self, n_neighbours: int | None) -> None:
         """Enter the saddle above the string between two modes, by the string method.
 
-        From the highest image of a string that has slid downhill, Newton steps lead to a saddle of
-        index one. There are strings from each mode to ``n_neighbours`` others, across the lowest
-        known barriers, or to all.
+        There are strings from each mode to ``n_neighbours`` others, across the lowest known
+        barriers, or to all.
         """
         modes = self.modes
         # Each mode is its own first neighbour.
@@ -272,10 +262,7 @@ class BarrierGraph:
         return bool(groups[edge[0]] == groups[edge[1]])
 
     def _follow(self, pair: IntArray) -> bool:
-        """Enter a saddle for each step of a ridgeline between basins.
-
-        Returns whether all saddles were found.
-        """
+        """Enter a saddle for each step of a ridgeline between basins. Tell if all were found."""
         path = _Ridgelines(self.density, pair[None]).points(
             np.linspace(0, 1, _N_RIDGE_POINTS)[None]
         )[0]
@@ -291,10 +278,9 @@ class BarrierGraph:
     def _slide(
         self, pair: FloatArray, basins: IntArray, close: float, slides: Iterator[int]
     ) -> bool:
-        """Slide two points in two basins down the ridge between these, to its saddle.
+        """Slide two points, on the two sides of the ridge between two basins, to its saddle.
 
-        On the boundary of two basins, mean shift leads to a saddle. The two points are kept on its
-        two sides.
+        On the ridge itself, mean shift leads to the saddle.
         """
         if next(slides) > _MAX_SLIDES:
             return False
@@ -349,9 +335,8 @@ def _find_saddles(
 ) -> tuple[BoolArray, FloatArray, FloatArray]:
     """Walk from each start to a saddle of index one by eigenvector following.
 
-    Each step climbs along the direction of least curvature and descends along all others. Returns
-    for each walk whether it ended at a saddle, where it ended, and the vector along which the
-    height falls to both sides. The vector has length one in units of the curvature.
+    Returns for each walk whether it ended at a saddle, where it ended, and the vector along which
+    the height falls to both sides, of length one in units of the curvature.
     """
     points, lengths = np.array(starts, dtype=float), np.full(len(starts), np.inf)
     moving = np.arange(len(points))

@@ -29,10 +29,9 @@ _SPLIT_PART = 0.1
 class BoxTree:
     """Boxes of a binary tree, in coordinates along the columns of ``directions``.
 
-    ``low`` and ``high``, of shape (n_nodes, n_axes), are the boxes. Those at the boundary also
-    represent what lies outside. ``axis``, ``cut`` and ``left`` have one entry for each node: where
-    the node is divided, and which node is its lower child. The upper child is the next node. The
-    child of a leaf is -1.
+    ``low`` and ``high``, of shape (n_nodes, n_axes), are the boxes; those at the boundary also
+    represent what lies outside. ``axis``, ``cut`` and ``left`` tell where each node is divided, and
+    which node is its lower child (-1 for a leaf). The upper child is the next node.
     """
 
     directions: np.ndarray
@@ -103,8 +102,7 @@ def grow(
 ) -> BoxTree:
     """Grow a tree level by level from noisy counts of its leaves.
 
-    The number of levels is public. ``half_widths`` of the root box are in standard deviations of
-    the axes. ``n_clusters`` determines how small the boxes have to be.
+    ``half_widths`` of the root box are in standard deviations of the axes.
     """
     tree = BoxTree.root(directions, _ROOT_HALF_WIDTH * np.asarray(half_widths))
     for _ in range(depth):

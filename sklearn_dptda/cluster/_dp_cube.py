@@ -42,9 +42,8 @@ _MOST_ROWS = 1 << 20
 class Candidates:
     """Points that centres are chosen from, and their cost for a record.
 
-    Beyond ``radius``, costs do not grow. Coordinates are first rounded to whole steps. From then
-    on, all numbers are integers below 2**53, for which floating-point arithmetic is exact in any
-    order. The costs of a record therefore do not depend on other records.
+    Costs do not grow beyond ``radius``. Coordinates are rounded to whole steps, so that sums are
+    exact in any order, and the costs of a record do not depend on other records.
     """
 
     def __init__(self, points, radius):
@@ -61,10 +60,7 @@ class Candidates:
         return np.clip(np.rint(points * (_STEPS / self.radius)), -(2.0**20), 2.0**20)
 
     def costs(self, part):
-        """Squared distances of records of shape (n, n_axes) to all candidates, in squared steps.
-
-        They are whole numbers up to the largest cost, of shape (n, n_candidates).
-        """
+        """Squared distances to all candidates in squared steps, of shape (n, n_candidates)."""
         steps = self._round(part)
         squared_norms = (steps**2).sum(axis=1, keepdims=True)
         factors = np.hstack([steps, squared_norms, np.ones_like(squared_norms)])
@@ -76,9 +72,8 @@ class Candidates:
 class CountedRows:
     """Numbers of rows in the cells of a public lattice over a box.
 
-    Each row is at the centre of its cell. One pass counts the rows, however many swaps there are. A
-    row changes the costs by those of its own cell, which are at most the largest cost. ``points``
-    has the shape (n_cells, n_axes).
+    Each row is at the centre of its cell, and one pass counts the rows, however many swaps there
+    are. ``points`` has the shape (n_cells, n_axes).
     """
 
     points: np.ndarray
@@ -117,8 +112,7 @@ def _in_cells(part, low, side, n_cells):
 def swap_costs(candidates, rows, chosen):
     """Cost of each set that differs from the ``k`` chosen candidates by one centre.
 
-    Integers of shape (k, n_candidates): in entry (o, c), candidate c takes the place of the o-th
-    centre.
+    In entry (o, c) of the result, candidate c takes the place of the o-th centre.
     """
     k = len(chosen)
     total = np.zeros((k, len(candidates)), dtype=np.int64)
@@ -192,8 +186,7 @@ class DPCube(PrivateKMeans):
     ----------
     n_clusters : int, default=8
         Number of clusters. It is public: do not choose it by looking at the rows.
-        With more clusters, each has fewer rows, and the noise in its centre is
-        larger.
+        More clusters mean more noise in each centre.
     %(epsilon)s
     %(pure_or_gaussian_delta)s
     %(row_bounds)s
@@ -203,9 +196,8 @@ class DPCube(PrivateKMeans):
         Dimension of the projection. If it is at least the number of columns, the
         rows are not projected. None: the number of columns, and at most six.
     n_swaps : int, default=None
-        Number of swaps. The swaps and the final choice among the sets that were
-        met share their part of the budget equally. None: twice the number of
-        clusters.
+        Number of swaps, which share their part of the budget equally with the final
+        choice among the sets that were met. None: twice ``n_clusters``.
     %(cluster_covariances)s
     %(fit_accountant_and_random_state)s
 
@@ -229,10 +221,8 @@ class DPCube(PrivateKMeans):
     One fit releases bounds, centres, weights and, if you ask for them,
     covariances. It is (``epsilon``, ``delta``)-differentially private for adding
     or removing one row, or for replacing one. The losses of noisy sums and of
-    private choices compose as zCDP, or add up with ``delta=0``. For the choices,
-    each row is moved to the centre of its cell of a public lattice, and its cost
-    is clipped at a public distance and summed in whole numbers. ``score``, and
-    what ``predict`` and ``transform`` return for private rows, are *not* private.
+    private choices compose as zCDP, or add up with ``delta=0``. ``score``, and what
+    ``predict`` and ``transform`` return for private rows, are *not* private.
     %(privacy_of_groups)s
 
     %(noise_of_clusters)s
@@ -240,11 +230,9 @@ class DPCube(PrivateKMeans):
     References
     ----------
     M.-F. Balcan, T. Dick, Y. Liang, W. Mou, H. Zhang, "Differentially private
-    clustering in high-dimensional Euclidean spaces", ICML 2017. The
-    implementation follows the paper, with these differences: every box of a level
-    is counted, empty or not; the number of swaps is public; and the recovery of
-    the centres divides by noisy counts. To reduce the noise, there is one
-    partition instead of many, and costs are clipped.
+    clustering in high-dimensional Euclidean spaces", ICML 2017. Here, all boxes of
+    a level are counted, the number of swaps is public, the recovery divides by
+    noisy counts, there is one partition, and costs are clipped.
 
     Examples
     --------

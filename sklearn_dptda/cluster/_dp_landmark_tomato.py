@@ -34,27 +34,25 @@ _UNEQUAL_SIDES = 10.0
 class DPLandmarkToMATo(PrivateLandmarks):
     """Clusters of any shape in many columns, from private counts on landmarks.
 
-    A fit releases a private mixture and places landmarks along its ridges. It then
-    counts the rows, with noise, by their two nearest landmarks: if rows lie
-    between two landmarks, an edge joins these. ToMATo's hierarchy of the counts
-    has one peak for each cluster, and the edges between clusters have no rows.
-    Moons, circles and chains, which a mixture divides into several components,
-    become one cluster each.
+    A fit releases a private mixture, places landmarks along its ridges, and counts
+    the rows, with noise, by their two nearest landmarks. If rows lie between two
+    landmarks, an edge joins these. The clusters are the peaks of ToMATo's
+    hierarchy of the counts. Moons, circles and chains, which a mixture divides
+    into several components, become one cluster each.
 
     Parameters
     ----------
     n_clusters : int, default=None
-        Number of clusters. None: the clusters that stand out by more than
-        ``threshold``. If the noise hides whether there is a gap between two
-        groups, they count as one cluster.
+        Number of clusters. None: those that stand out by more than ``threshold``. If the
+        noise hides whether there is a gap between two groups, they are one cluster.
     %(epsilon)s
     %(gaussian_delta)s
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
     n_landmarks : int, default=60
-        Number of landmarks, which is public. Use fewer for few rows, since each
-        then has more rows than noise, and more for fine shapes.
+        Number of landmarks, which is public. Use fewer for few rows, so that each has
+        more rows than noise, and more for fine shapes.
     threshold : float, default=1.5
         If ``n_clusters`` is None, a peak is a cluster if the logarithm of its count
         is more than ``threshold`` above that of its saddle (in nats).
@@ -82,9 +80,8 @@ class DPLandmarkToMATo(PrivateLandmarks):
     cluster_centers_ : ndarray of shape (`n_clusters_`, n_features)
         Heaviest landmark of each cluster.
     scales_ : ndarray of shape (n_features,)
-        Numbers by which the columns are divided before distances are measured.
-        They are ones if no side of the box is more than ten times as long as
-        another, and the lengths of the sides otherwise.
+        Numbers by which the columns are divided before distances are measured:
+        ones, or the sides of the box if one is over ten times as long as another.
     %(landmark_components)s
     %(noise_of_components)s
     %(bounds_of_rows)s
@@ -101,18 +98,15 @@ class DPLandmarkToMATo(PrivateLandmarks):
 
     One fit releases bounds, a mixture, and noisy numbers of rows by their two
     nearest landmarks. It is (``epsilon``, ``delta``)-differentially private for
-    adding or removing one row, or for replacing one. The mixture and the counts
-    compose exactly as Gaussian mechanisms, and each row is counted once. Labels of
-    private rows are *not* private: each is a function of its row. ``score`` and
-    ``sample`` are those of the mixture.
+    adding or removing one row, or for replacing one. Labels of private rows are
+    *not* private. ``score`` and ``sample`` are those of the mixture.
     %(privacy_of_groups)s
 
     References
     ----------
     F. Chazal, L. Guibas, S. Oudot, P. Skraba, "Persistence-based clustering in
     Riemannian manifolds", Journal of the ACM 60, 2013. T. Martinetz,
-    K. Schulten, "Topology representing networks", Neural Networks 7, 1994, for
-    edges between the two nearest landmarks of a row.
+    K. Schulten, "Topology representing networks", Neural Networks 7, 1994.
 
     Examples
     --------

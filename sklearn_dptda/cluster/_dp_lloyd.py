@@ -22,16 +22,14 @@ class DPLloyd(PrivateKMeans):
     """K-means under differential privacy, by noisy Lloyd steps.
 
     A fit releases a noisy centre and scale of all rows and standardises the rows.
-    Then it takes ``n_iter`` steps. Each step clips the residuals of the rows about
-    the current centres, and releases the noisy count and the noisy sum of every
-    cluster together.
+    Each of ``n_iter`` steps then clips the residuals of the rows about the current
+    centres, and releases the noisy count and sum of every cluster together.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters. It is public: do not choose it by looking at the rows.
-        With more clusters, each has fewer rows, and the noise in its centre is
-        larger.
+        More clusters mean more noise in each centre.
     %(epsilon)s
     %(pure_or_gaussian_delta)s
     %(row_bounds)s
@@ -41,8 +39,7 @@ class DPLloyd(PrivateKMeans):
         Number of steps, which share the budget: more steps mean more noise in each
         of them. If the noise allows it and there are more than three steps, the
         first three cluster many small cells to find initial centres, and the
-        others refine these. There is no stopping rule, since it would have to look
-        at the rows.
+        others refine these.
     %(cluster_covariances)s
     %(fit_accountant_and_random_state)s
 

@@ -59,11 +59,10 @@ _PAPER_STEPS = 2
 class DPMoG(DensityMixin, PrivateRowsEstimator):
     """Gaussian mixture under differential privacy, by noisy k-means and mixture steps.
 
-    A fit releases a noisy centre and scale of all rows and standardises the rows.
-    It finds initial centres as k-means clusters of small cells, takes k-means
-    steps, and ends with mixture steps, which have covariances. Each step clips the
-    residuals of the rows, and releases the count, sum and second moment of every
-    component together, with Gaussian noise. Everything else is post-processing.
+    A fit releases a noisy centre and scale of all rows, standardises the rows, and
+    takes k-means steps, then mixture steps, which have covariances. Each step clips
+    the residuals of the rows, and releases the count, sum and second moment of
+    every component together, with Gaussian noise.
 
     Parameters
     ----------
@@ -97,10 +96,9 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
 
     One fit releases bounds, weights, means and covariances. It is
     (``epsilon``, ``delta``)-differentially private for adding or removing one row,
-    or for replacing one. The steps compose exactly as Gaussian mechanisms, and
-    their number follows from parameters and earlier releases. ``score``, and what
-    ``predict`` returns for private rows, are *not* private. The guarantee does not
-    cover a scaling or projection that was learnt from the rows beforehand.
+    or for replacing one. ``score``, and what ``predict`` returns for private rows,
+    are *not* private. The guarantee does not cover a scaling or projection that
+    was learnt from the rows beforehand.
     %(privacy_of_groups)s
 
     %(noise_of_clusters)s
@@ -251,11 +249,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         covariances: FloatArray,
         redraw: Callable[[], Parameters] | None = None,
     ) -> None:
-        """Keep private parameters.
-
-        ``redraw`` is for subclasses. It returns parameters after as much noise has been added once
-        more.
-        """
+        """Keep private parameters. ``redraw`` returns them with as much noise added again."""
         self.weights_, self.means_ = weights, means
         self.covariances_ = compact(covariances, self.covariance_type)
 
@@ -288,15 +282,12 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         return self._given_mixture().score_samples(self._rows(X))
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Mean log density of rows under the private mixture.
-
-        It is *not* private for private rows, since the rows enter without noise.
+        """Mean log density of rows under the private mixture. It is *not* private.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or Dask collection
-            Rows to score. The parts of a Dask collection are summed where they are, as
-            in ``fit``.
+            Rows to score. The parts of a Dask collection are summed where they are.
         y : Ignored
 
         Returns
@@ -333,10 +324,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         return self.predict_proba(X).argmax(axis=1)
 
     def sample(self, n_samples: int = 1, random_state: LegacyRandomStateLike = None) -> Table:
-        """Draw synthetic rows from the private mixture.
-
-        This is post-processing: the rows are as private as the mixture, and drawing
-        them spends nothing.
+        """Draw synthetic rows from the private mixture, which spends nothing.
 
         Parameters
         ----------
@@ -349,8 +337,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         -------
         array or data frame of shape (n_samples, n_features)
             A table of the same kind as that of ``fit``, with the same names. Columns of
-            integers and of Booleans are rounded, within the bounds. :meth:`predict`
-            tells which component or cluster a row belongs to.
+            integers and of Booleans are rounded, within the bounds.
         """
         check_is_fitted(self)
         check_scalar(n_samples, "n_samples", Integral, min_val=1)

@@ -45,10 +45,9 @@ _N_REDRAWS, _N_REDRAWS_OF_MANY = 10, 4
 class DPMoGMorse(DPMoG):
     """Private clusters of any shape: a private mixture, merged along density saddles.
 
-    A fit releases a private Gaussian mixture with more components than clusters.
-    It then finds the modes of the mixture's density and the saddles between them,
-    and merges modes that no saddle of low density separates. The merging is
-    post-processing.
+    A fit releases a private Gaussian mixture with more components than clusters,
+    and merges modes of its density that no saddle of low density separates. The
+    merging is post-processing.
 
     Parameters
     ----------
@@ -59,9 +58,9 @@ class DPMoGMorse(DPMoG):
         gap instead.
     n_components : int, default=None
         Number of components of the mixture at the start. It is public. None: four
-        more than ``n_clusters``. If that is None as well: four more than the number
+        more than ``n_clusters``, if you give it. Otherwise four more than the number
         of clusters of private cells that are far apart, if this number is clear and
-        larger than eight, and otherwise eight.
+        larger than eight, and eight if not.
     %(epsilon)s
     %(gaussian_delta)s
     %(row_bounds)s
@@ -81,12 +80,11 @@ class DPMoGMorse(DPMoG):
     n_clusters_ : int
         Number of clusters.
     n_clusters_stability_ : float
-        How stable the number of clusters is, if you do not give it. As much noise
-        as that of the fit is added once more in each of ten trials, or of four if
-        there are many components. The attribute is the share of trials with the
-        same number of clusters. It measures the effect of the noise only, and does
-        not tell whether there are clusters at all. If there are as many clusters
-        as components, there may be more clusters: try a larger ``n_components``.
+        How stable the number of clusters is, if you do not give it: the share of
+        ten trials (four, if there are many components) that find the same number
+        after as much noise as that of the fit is added once more. It measures the
+        effect of the noise only. If there are as many clusters as components, there
+        may be more clusters: try a larger ``n_components``.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 

@@ -52,48 +52,38 @@ _MAX_FEATURES, _MAX_CELLS = 12, 1 << 18
 class DPToMATo(PrivateRowsEstimator):
     """Clusters of any shape under differential privacy, from the peaks of a noisy histogram.
 
-    A fit releases the histogram of a grid in private bounds, with discrete Laplace
-    noise. Everything else is post-processing. Each cell is averaged with similar
-    cells nearby, in a window whose size adapts to the cell. The two sides of a
-    saddle of the smoothed counts are two clusters if both stand out from it
-    against the noise of sampling and of privacy. The clusters are then read off
-    ToMATo's hierarchy.
+    A fit releases the histogram of a grid in private bounds, with discrete Laplace noise,
+    and smooths it. The two sides of a saddle are two clusters if both stand out from it
+    against the noise of sampling and of privacy.
 
     Parameters
     ----------
     n_clusters : int, default=None
-        Number of clusters. None: the clusters that stand out by more than
-        ``threshold``.
+        Number of clusters. None: those that stand out by more than ``threshold``.
     %(epsilon)s
     bounds : pair of float or array-like, or dict, default=None
-        Public lower and upper bounds of the columns. Rows are clipped to narrower
-        bounds, which are found privately within these. A dict has a pair for each
-        of some columns, by name. The estimator is made for one to three columns.
-        With four columns the cells are coarse. With up to twelve, which is the
-        limit, they are little more than quadrants.
+        Public lower and upper bounds of one to twelve columns. Rows are clipped to narrower
+        bounds, which are found privately within these. A dict has pairs for some columns, by
+        name. Cells are coarse in four columns, and little more than quadrants in twelve.
     bounds_share : float, default=0.2
-        Largest share of ``epsilon`` that is spent on bounds that you do not give.
-        Half of this share is spent on narrower bounds within those that you give.
+        Largest share of ``epsilon`` that is spent on bounds that you do not give. Half of
+        this share is spent on narrower bounds within those that you give.
     %(row_adjacency)s
     %(row_groups)s
     n_bins : int, default=None
-        Number of cells along each axis. None: 96 to 192 cells in one dimension, 24
-        to 48 in two, and 18 to 24 in three. The number then depends on the number
-        of rows (which takes a fiftieth of the budget), on whether ``n_clusters`` is
-        given, and on whether bounds were found privately. In more dimensions there
-        are about 4,096 cells in all. The cells are cubes if no side of the box is
-        more than twice as long as another; otherwise each axis has the same number
-        of cells.
+        Number of cells along each axis. None: 96 to 192 cells in one dimension, 24 to 48 in
+        two, and 18 to 24 in three, by a noisy number of rows, which takes a fiftieth of the
+        budget; about 4,096 cells in all in more dimensions. The cells are cubes if no side of
+        the box is over twice as long as another.
     threshold : float, default=2.0
-        Number of standard deviations by which both sides of a saddle must stand out
-        from it to be two clusters, if ``n_clusters`` is None. If ``n_clusters`` is
-        given, 1.5 times as many are needed for two parts to be treated as separate
-        before parts are joined. With ``noise="auto"``, it is also the number by
-        which a cell must stand out from the background.
+        Number of standard deviations by which both sides of a saddle must stand out from it
+        to be two clusters, if ``n_clusters`` is None. If it is given, parts that stand out
+        1.5 times as far count as separate before parts are joined. With ``noise="auto"``, a
+        cell must stand out as far from the background.
     noise : {"auto"}, default=None
-        ``"auto"``: cells that cannot be distinguished from the background get the
-        label -1. This removes rows in sparse parts of clusters, many of them if
-        ``epsilon`` is small. None: every row gets a cluster.
+        ``"auto"``: cells that cannot be distinguished from the background get the label -1,
+        which removes rows in sparse parts of clusters, many of them if ``epsilon`` is small.
+        None: every row gets a cluster.
     %(fit_accountant_and_random_state)s
 
     Attributes
@@ -103,12 +93,10 @@ class DPToMATo(PrivateRowsEstimator):
     edges_ : list of ndarray
         Edges of the cells along each axis, one more than there are cells.
     diagram_ : ndarray of shape (n_peaks, 2)
-        Birth and death of the peaks at the chosen scale, in standard deviations of
-        one count. The death is the height of the saddle to the rest. The birth is
-        higher by the amount by which the weaker side of the saddle stands out. The
-        most prominent peak comes first, so that row ``i`` belongs to cluster ``i``
-        for the first ``n_clusters_`` rows, unless more peaks than ``n_clusters``
-        stand out and were joined. The highest peak dies at the lowest cell.
+        Birth and death of the peaks at the chosen scale, in standard deviations of one count,
+        the most prominent first. The highest peak dies at the lowest cell, and the others at
+        their saddles. The birth is higher by as much as the weaker side of the saddle stands
+        out. The first ``n_clusters_`` rows are the clusters, unless parts were joined.
     n_clusters_ : int
         Number of clusters, without the background.
     cell_labels_ : ndarray of the shape of `counts_`
@@ -116,8 +104,7 @@ class DPToMATo(PrivateRowsEstimator):
     cluster_centers_ : ndarray of shape (`n_clusters_`, n_features)
         Centre of the highest cell of each cluster.
     scale_ : float
-        Standard deviation of the smoothing, in cells. It is the scale that
-        separates the clusters, or parts of them, most clearly.
+        Standard deviation of the smoothing that separates parts best, in cells.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
@@ -131,21 +118,16 @@ class DPToMATo(PrivateRowsEstimator):
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds, the share of the rows beyond them, whether there are
-    enough rows for finer cells (by their noisy number), and a noisy histogram.
-    Everything else is a function of these. The fit is ``epsilon``-differentially
-    private for adding or removing one row, or for replacing one. One row is in one
-    cell, so the L1 sensitivity of the counts is 1, or 2 for a replaced row. Labels
-    of private rows are *not* private: each is a function of its row.
+    One fit releases bounds, the share of the rows beyond them, whether there are enough rows
+    for finer cells, and a noisy histogram. It is ``epsilon``-differentially private for
+    adding or removing one row, or for replacing one. Labels of private rows are *not* private.
     %(privacy_of_groups)s
 
     References
     ----------
     F. Chazal, L. Guibas, S. Oudot, P. Skraba, "Persistence-based clustering in
-    Riemannian manifolds", Journal of the ACM 60, 2013.
-
-    J. Polzehl, V. Spokoiny, "Propagation-separation approach for local
-    likelihood estimation", Probability Theory and Related Fields 135, 2006.
+    Riemannian manifolds", Journal of the ACM 60, 2013. For the smoothing: J. Polzehl,
+    V. Spokoiny, "Propagation-separation approach for local likelihood estimation", 2006.
 
     Examples
     --------

@@ -37,16 +37,14 @@ class DPTree(PrivateKMeans):
 
     A fit releases a noisy centre, scale and principal axes of all rows. It grows a
     tree of boxes along these axes, and splits boxes whose noisy counts are large.
-    Then it releases a noisy count and a noisy mean of each leaf. K-means of these
-    weighted points is post-processing, so it can run until it converges, from many
-    starts.
+    Then it releases a noisy count and a noisy mean of each leaf. The centres are
+    those of k-means of these weighted points, which is post-processing.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters. It is public: do not choose it by looking at the rows.
-        With more clusters, each has fewer rows, and the noise in its centre is
-        larger.
+        More clusters mean more noise in each centre.
     %(epsilon)s
     %(pure_or_gaussian_delta)s
     %(row_bounds)s
@@ -79,24 +77,21 @@ class DPTree(PrivateKMeans):
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds, the coreset and, if you ask for them, covariances.
-    Centres and weights follow from the coreset. The fit is
+    One fit releases bounds, the coreset and, if you ask for them, covariances. It is
     (``epsilon``, ``delta``)-differentially private for adding or removing one row,
-    or for replacing one. A row lies in one box of each level. ``score``, and what
-    ``predict`` and ``transform`` return for private rows, are *not* private.
+    or for replacing one. ``score``, and what ``predict`` and ``transform`` return
+    for private rows, are *not* private.
     %(privacy_of_groups)s
 
     %(noise_of_clusters)s
 
-    Leaves are kept because their noisy counts are large. A leaf with a count of at
-    most six standard deviations of its noise is therefore treated as if it were
-    noise altogether.
+    A leaf with a count of at most six standard deviations of its noise is treated
+    as if it were noise altogether, since leaves are kept for their large counts.
 
     References
     ----------
     A. Chang, B. Ghazi, R. Kumar, P. Manurangsi, "Locally private k-means in one
-    round", ICML 2021, and the library that came of it. Here, boxes along private
-    principal axes take the place of random hyperplanes.
+    round", ICML 2021. Here, boxes take the place of random hyperplanes.
 
     Examples
     --------

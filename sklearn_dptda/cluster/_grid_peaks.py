@@ -1,9 +1,7 @@
 """Peaks of a noisy histogram: its smoothing, its background, and the peaks that are clusters.
 
 Everything here reads the noisy histogram alone, and spends no budget. The statistics are those of
-``doc/theory/private_peaks.md``. Cells are smoothed by the method of J. Polzehl, V. Spokoiny,
-"Propagation-separation approach for local likelihood estimation", Probability Theory and Related
-Fields 135, 2006: each cell is averaged with similar cells nearby.
+``doc/theory/private_peaks.md``.
 """
 
 import math
@@ -64,8 +62,7 @@ _FLOW_SCALE, _MOST_FLOW, _LEAST_FLOW = 0.5, 8.0, 1e-9
 def stabilise(counts: FloatArray | float, variance: float) -> FloatArray:
     """Heights: expected counts on the scale on which one noisy count has unit variance.
 
-    A count with expectation ``s`` has the variance ``s + variance``, that of sampling and of the
-    noise. The transform is that of Anscombe with this variance, and linear below zero.
+    The transform is that of Anscombe, with the variance of sampling and noise; linear below zero.
 
     Proof: doc/theory/private_peaks.md, "Heights of unit variance".
     """
@@ -85,9 +82,8 @@ def expected_counts(heights: FloatArray, variance: float) -> FloatArray:
 def adaptive_heights(noisy: IntArray, width: int, variance: float) -> tuple[FloatArray, FloatArray]:
     """Smoothed heights of all blocks of ``width`` cells a side, and number of cells behind each.
 
-    Each block is averaged with others in a window that grows. The weight of another block falls
-    with its distance, and with the likelihood ratio of the present means of both. Windows stop at
-    edges, and fill flat regions. The scale therefore adapts to the cells.
+    Each block is averaged with others in a growing window. Their weights fall with the distance,
+    and with the likelihood ratio of the present means.
     """
     d = noisy.ndim
     axes = tuple(range(-d, 0))
@@ -138,11 +134,7 @@ def _radii(n_dims: int) -> list[float]:
 
 
 def _steps(shape: tuple[int, ...], reach: int) -> Iterator[tuple[int, ...]]:
-    """Steps on a grid of up to ``reach`` cells along each axis.
-
-    With many dimensions, only the steps to cells that share a face. A step longer than the grid is
-    wide would leave it from any cell.
-    """
+    """Steps of up to ``reach`` cells along each axis; with many axes, only those across a face."""
     if len(shape) > _MAX_CORNER_DIMENSIONS:
         return (tuple(side * row) for row in np.eye(len(shape), dtype=int) for side in (-1, 1))
     sides = [range(-r, r + 1) for r in (min(reach, n - 1) for n in shape)]
@@ -163,10 +155,9 @@ def smoothed_heights(
 def background_cells(noisy: IntArray, variance: float, threshold: float) -> BoolArray:
     """Whether each cell is background: it exceeds the background level by at most a threshold.
 
-    The level is the mean count of the sparse cells, which are the lower of Otsu's two classes.
-    There is no background in two cases: if the half of the sparse cells that is farthest from dense
-    ones, and from the fringes of clusters, has hardly any rows; or if the density around most rows
-    is hardly more than the level.
+    The level is the mean count of the sparse cells, the lower of Otsu's two classes. There is no
+    background if the sparse cells far from dense ones have hardly any rows, or if the density
+    around most rows is hardly more than the level.
 
     Proof: doc/theory/private_peaks.md, "Background".
     """
@@ -224,10 +215,7 @@ class GridPeaks:
         return ranked[n_clusters - 1] if n_clusters <= len(ranked) else -np.inf
 
     def diagram(self) -> FloatArray:
-        """Birth and death of the peaks in the order of scores, which are birth minus death.
-
-        The highest peak is as long as the difference of the highest and the lowest cell.
-        """
+        """Birth and death of the peaks; the highest one dies at the lowest cell."""
         order = np.argsort(-self.scores, kind="stable")
         deaths, scores = self.peaks.diagram[order, 1], np.maximum(self.scores[order], 0)
         deaths[0] = self.heights.min()
@@ -253,8 +241,7 @@ class GridPeaks:
 def count_clusters(noisy: IntArray, variance: float, threshold: float) -> int:
     """Number of clusters whose splits exceed a threshold.
 
-    It is the largest number over the block widths that the axes have room for, since another width
-    that does not show a split does not refute it.
+    It is the largest number over the block widths that the axes have room for.
 
     Proof: doc/theory/private_peaks.md, "How many clusters".
     """
@@ -291,8 +278,8 @@ def clearest_peaks(noisy: IntArray, variance: float, n_clusters: int) -> GridPea
 def joined_parts(noisy: IntArray, labels: IntArray, n_clusters: int) -> IntArray:
     """Join the parts of the grid that are least apart, until the number of clusters is reached.
 
-    All parts are real. The flow between two parts is the sum of the lesser counts of each two cells
-    that touch across their border. The order of the joined parts is that of their first ones.
+    The flow between two parts is the sum of the lesser counts of each two cells that touch across
+    their border. The order of the joined parts is that of their first ones.
 
     Proof: doc/theory/private_peaks.md, "Fewer clusters than peaks".
     """
@@ -339,10 +326,9 @@ def _grid_peaks(
 
 
 def grid_neighbours(shape: tuple[int, ...]) -> IntArray:
-    """Cells that touch each cell, with one row for each cell.
+    """Cells that touch each cell; with more than four axes, those that share a face.
 
-    At the boundary, the cell itself takes the place of missing neighbours. With more than four
-    dimensions, only cells that share a face are neighbours.
+    At the boundary, the cell itself takes the place of missing neighbours.
     """
     cells = np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
     around = np.pad(cells, 1, constant_values=-1)
@@ -360,9 +346,8 @@ def _split_scores(
 ) -> FloatArray:
     """Number of standard deviations by which the weaker side of the saddle of each peak stands out.
 
-    A side of a saddle is a connected component of what is higher. It stands out as far as itself or
-    any split within it. The highest peak has no saddle, and its score is infinite. At least
-    ``min_cells`` cells count for each node, even if fewer are averaged.
+    A side stands out as far as itself or any split within it. The score of the highest peak is
+    infinite. At least ``min_cells`` cells count for each node, even if fewer are averaged.
     """
     scores = np.full(len(peaks.into), np.inf)
     inside = np.full(len(scores), -np.inf)
@@ -397,9 +382,8 @@ def _excess(
 ) -> float:
     """Largest number of standard deviations by which the highest nodes are above a saddle.
 
-    It is the maximum over the number of nodes. The standard deviation is that of a mean of this
-    number of nodes and of the saddle, which is itself a mean of ``size`` cells. What the highest of
-    all noises adds to the mean is subtracted first.
+    It is the maximum over the number of nodes. The saddle is a mean of ``size`` cells. What the
+    highest of all noises adds to a mean is subtracted first.
     """
     falling = rising[np.searchsorted(rising, level, side="right") :][::-1]
     n = np.arange(1, len(falling) + 1)

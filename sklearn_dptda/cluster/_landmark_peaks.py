@@ -26,10 +26,7 @@ _FAR_BELOW = 1e3
 
 
 def pair_counts(part: FloatArray, landmarks: FloatArray) -> IntArray:
-    """Count rows by their two nearest landmarks, in the order of ``triu_indices``.
-
-    One row is in one cell.
-    """
+    """Count rows by their two nearest landmarks, in the order of ``triu_indices``."""
     n = len(landmarks)
     _, nearest = KDTree(landmarks).query(part, 2)
     first, second = np.sort(nearest, axis=1).T
@@ -41,9 +38,8 @@ def pair_counts(part: FloatArray, landmarks: FloatArray) -> IntArray:
 class LandmarkGraph:
     """Edges between landmarks, with the noisy number of rows whose nearest landmarks are both ends.
 
-    ``pairs`` have the shape (n_edges, 2). ``counts`` are their numbers of rows, and ``sure`` tells
-    which of them are certainly more than noise. ``sd`` is the standard deviation of the noise, and
-    ``surely`` is the count from which an edge is sure.
+    ``pairs`` have the shape (n_edges, 2), and ``counts`` are their numbers of rows. ``sd`` is the
+    standard deviation of the noise. From the count ``surely``, edges are ``sure`` not to be noise.
     """
 
     pairs: IntArray
@@ -76,9 +72,8 @@ class LandmarkGraph:
         """Hierarchy of the peaks of log counts on landmarks. Edges are nodes after the landmarks.
 
         A saddle is as high as the lower end of its edge, minus what the rows on the edge fall short
-        of half of those on the best edge of an end. If the edge may consist of noise only, the
-        saddle is far below. However, with ``only_seen``, it is as high as the end if nothing could
-        be detected there.
+        of half of those on the best edge of an end. It is far below if the edge may consist of
+        noise only, or, with ``only_seen``, as high as the end if nothing could be seen there.
         """
         heights = np.log(self.weights + self.sd)
         usual = _USUAL * self._best()[self.pairs].min(axis=1)
@@ -108,9 +103,8 @@ def heavy_clusters(
 ) -> IntArray:
     """Cluster of each landmark, numbered by prominence, or -1 if no path leads to one.
 
-    A peak is not a cluster if the side of its saddle has less than a share ``least`` of all rows.
-    Of the other peaks, the ``n_clusters`` most prominent ones are clusters, or those that are more
-    prominent than ``nats``; there is at least one.
+    A cluster has at least the share ``least`` of all rows on its side of the saddle. The clusters
+    are the ``n_clusters`` most prominent of these peaks, or those more prominent than ``nats``.
     """
     owners = peaks.owners[: len(weights)]
     mass = np.bincount(owners, weights, minlength=len(peaks.into))

@@ -29,8 +29,8 @@ class MergeTree:
     """Modes of a mixture and the barriers between them.
 
     :func:`morse_linkage` returns one. With ``saddle_search="quadratic_strings"``,
-    the centres of the components take the place of the modes, one for each
-    component, and saddles that were not found are infinitely high.
+    the modes are the centres of the components, and saddles that were not found
+    are infinitely high.
 
     Attributes
     ----------
@@ -94,19 +94,18 @@ class MergeTree:
         n_clusters : int, default=None
             Number of clusters, at most the number of modes.
         threshold : float, default=None
-            Merge across saddles up to this height above the highest mode, in nats. If
-            neither this nor ``n_clusters`` is given, the cut is made in the largest
-            gap between successive saddles.
+            Merge across saddles up to this height above the highest mode, in nats. With
+            neither this nor ``n_clusters``, the cut is made in the largest gap between
+            successive saddles.
         min_weight : float, default=0.0
             Clusters lighter than this are merged first, across their lowest saddles.
         rule : {"strength", "height"}, default="strength"
             Which saddles separate the clusters if their number is given.
-            ``"height"``: the saddles with the lowest densities. A light bump at the
-            edge of the data can then be a cluster before a heavier one further inside.
-            ``"strength"``: the saddles with the greatest product of three factors:
-            their depth below the highest mode; the square root of the height by which
-            the weaker of their two sides stands out from them, both in nats; and the
-            fourth root of the weight of this side.
+            ``"height"``: the saddles with the lowest densities, even if they cut off a
+            light bump at the edge. ``"strength"``: the saddles with the greatest product
+            of their depth below the highest mode, the square root of the height by which
+            the weaker side stands out from them (both in nats), and the fourth root of
+            the weight of this side.
 
         Returns
         -------
@@ -135,8 +134,7 @@ class MergeTree:
     def _strengths(self, labels: IntArray, edges: list[int]) -> FloatArray:
         """How clearly each saddle separates its two sides, of which the weaker one decides.
 
-        The strength of a side does not fall when the side grows or its saddle sinks. Saddles of the
-        greatest strengths therefore leave clusters whose weakest one is as strong as possible.
+        Saddles of the greatest strengths leave clusters whose weakest one is as strong as possible.
         """
         groups, strengths = labels.copy(), np.empty(len(edges))
         for place, edge in enumerate(edges):
@@ -216,14 +214,13 @@ def morse_linkage(
     saddle_search : {"ridgeline", "string", "quadratic_strings"}, default="ridgeline"
         Where saddles are searched for.
 
-        - ``"ridgeline"``: first by the string method, between each mode and the
-          five others that are nearest across the ridgelines of two components.
-          Then every ridgeline that the tree still needs is followed. Where it
-          leads from one basin to another, two points on the two sides slide down
-          along the boundary to its saddle.
-        - ``"string"``: the same, with strings between all pairs of modes.
-        - ``"quadratic_strings"``: Algorithms 3 and 4 of the paper, along parabolas
-          between all pairs of centres; see the notes.
+        - ``"ridgeline"``: first by the string method, between each mode and the five
+          that are nearest across ridgelines. Then every ridgeline that the tree still
+          needs is followed. Where it changes from one basin to another, two points on
+          the two sides slide down along the boundary to its saddle.
+        - ``"string"``: by the string method, between all pairs of modes.
+        - ``"quadratic_strings"``: by Algorithms 3 and 4 of the paper, along parabolas
+          between all pairs of centres.
 
     Returns
     -------
@@ -238,27 +235,23 @@ def morse_linkage(
     .. rubric:: Saddles
 
     With the first two searches, every saddle has index one, and its two descents
-    end at modes. Compared with fine grids, the barriers agree as long as standard
-    deviations differ by a factor of at most thirty. If components are more
-    unequal, steps of mean shift can leap over narrow basins. If no saddle is
-    found, the top of a ridgeline takes its place. Saddles between modes that no
-    centre climbs to count as well, but these modes are not reported.
+    end at modes. If standard deviations differ by a factor of more than thirty, a
+    search can leap over narrow basins. If no saddle is found, the top of a
+    ridgeline takes its place. Modes that no centre climbs to are not reported, but
+    their saddles count.
 
     .. rubric:: Quadratic strings
 
-    The vertices are the centres, a shortcut of the paper. The search begins at the
-    point of least density among 20 points on the segment between two centres. From
-    there it follows the flow (7). It repeats this five times, each time from the
-    point of least density on the parabola whose vertex is the last point. Newton
-    steps then lead to a critical point. A critical point of index one joins the
-    centres nearest to the ends of its two descents, which begin 0.05 to both
-    sides.
+    The vertices are the centres. The search begins at the point of least density
+    among 20 points on the segment between two centres, and follows the flow (7).
+    It repeats this five times, from the point of least density on the parabola
+    whose vertex is the last point. Newton steps then lead to a critical point. One
+    of index one joins the centres nearest to the ends of its two descents, which
+    begin 0.05 to both sides.
 
-    The paper leaves some things open, and this implementation fills them in as
-    follows:
+    The paper leaves some things open. Here they are as follows:
 
-    - *Length of the flow*: one step, a fiftieth of a step of mean shift. Followed
-      to its end, the flow would lead to a mode.
+    - *Length of the flow*: one step, a fiftieth of a step of mean shift.
     - *Metric of the flow*: the mean of the precisions, by responsibility.
     - *Newton steps*: long steps are cut to half a unit of the curvature, and steps
       that do not settle find no saddle.
@@ -266,9 +259,8 @@ def morse_linkage(
     - *Lengths*: they are measured after the smallest box that holds all centres and
       two standard deviations around them has been scaled to a cube.
 
-    Of centres that share a mode, all but one are left without a saddle. The same
-    often happens to components that are more than a dozen standard deviations
-    apart.
+    Of centres that share a mode, all but one are left without a saddle, and so are
+    many components that are more than a dozen standard deviations apart.
 
     References
     ----------
@@ -311,10 +303,7 @@ def morse_linkage(
 
 
 def _joined(graph: BarrierGraph | CentreGraph) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Barriers, edges and saddles of the tree of the known modes.
-
-    Modes that no centre climbs to may lie between them.
-    """
+    """Barriers, edges and saddles of the tree of the known modes, perhaps through other modes."""
     n = graph.n_known
     barriers = np.full((n, n), np.inf)
     np.fill_diagonal(barriers, np.diag(graph.heights)[:n])

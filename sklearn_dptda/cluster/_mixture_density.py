@@ -1,8 +1,7 @@
 """A Gaussian mixture as a smooth landscape: its heights, slopes and curvatures, and its modes.
 
 The height of the landscape is the negative log density. Modes are therefore minima, and a saddle is
-the top of the lowest path between two modes. The landscape depends on the parameters of a fitted
-mixture alone.
+the top of the lowest path between two modes.
 """
 
 from collections.abc import Iterator
@@ -34,10 +33,7 @@ _SAME_END, _SAME_MODE, _SURELY_SAME_MODE = 1e-6, 1e-4, 1e-8
 
 
 def compact(covariances: FloatArray, kind: str) -> FloatArray:
-    """Covariances in the shape of their type.
-
-    They are given with the shape (n_components, n_features, n_features), and ``kind`` is the type.
-    """
+    """Covariances of shape (n_components, n_features, n_features), stored as ``kind`` says."""
     if kind in ("auto", "full"):
         return covariances
     if kind == "tied":
@@ -49,8 +45,7 @@ def compact(covariances: FloatArray, kind: str) -> FloatArray:
 def mixture_parameters(estimator: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Weights, means and full covariances of a fitted mixture, or of k-means with covariances.
 
-    ``covariance_type`` tells how covariances are stored; without it they are full. A ValueError
-    names a missing attribute.
+    Without ``covariance_type``, they are full. A ValueError names a missing attribute.
     """
     centres = "means_" if hasattr(estimator, "means_") else "cluster_centers_"
     missing = [n for n in ("weights_", centres, "covariances_") if not hasattr(estimator, n)]
@@ -83,10 +78,9 @@ def mixture_parameters(estimator: Any) -> tuple[FloatArray, FloatArray, FloatArr
 class MixtureDensity:
     """Density of a Gaussian mixture, from its parameters alone.
 
-    Covariances have the shape (n_components, n_features, n_features). Weights are normalised here.
-    ``factors`` are matrices F such that F' F is the precision, so that distances are norms of F (x
-    - m). ``pulls`` are precisions times means. A ValueError says that shapes disagree, weights are
-    not positive, or a covariance is not positive definite.
+    Covariances are full, and weights are normalised. ``factors`` are matrices F such that F' F is
+    the precision, so that distances are norms of F (x - m). ``pulls`` are precisions times means. A
+    ValueError says which parameters are impossible.
     """
 
     weights: FloatArray
@@ -137,8 +131,7 @@ class MixtureDensity:
     def _centred_products(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """A centre, the factors as columns of one matrix, and their products with the means.
 
-        The matrix has first the first rows of all factors, then their second rows, and so on. The
-        rows of one component are not adjacent.
+        The matrix has first the first rows of all factors, then their second rows, and so on.
         """
         centre = self.weights @ self.means
         factors = np.swapaxes(self.factors, 0, 1).reshape(-1, self.n_features)
@@ -217,10 +210,7 @@ class MixtureDensity:
 
 @dataclass(frozen=True)
 class DensityByRows:
-    """Scores of the components for rows, whose rounding does not depend on the other rows.
-
-    Coordinates beyond a public ``limit`` are clipped.
-    """
+    """Scores for rows clipped to a public ``limit``. Other rows do not change their rounding."""
 
     density: MixtureDensity
     limit: float

@@ -61,8 +61,7 @@ def check_number_of_clusters(
 class MergedMixture:
     """A mixture whose modes are merged into clusters.
 
-    It knows the cluster of each mode and of each component. ``of_centres`` tells that the modes are
-    the centres of the components, as for quadratic strings.
+    ``of_centres``: its modes are the centres of the components, as for quadratic strings.
     """
 
     density: MixtureDensity
@@ -115,10 +114,7 @@ def finds_number(estimator: Any) -> bool:
 
 
 def cut_as_asked(estimator: Any, tree: MergeTree) -> IntArray:
-    """Cluster of each mode.
-
-    There are as many clusters as the parameters say, or those that stand out from their saddles.
-    """
+    """Cluster of each mode: as many as the parameters say, or those that stand out."""
     # Quadratic strings leave modes without saddles. Nothing is known of how these modes stand out.
     published = estimator.saddle_search == "quadratic_strings"
     if finds_number(estimator) and not published:
@@ -173,23 +169,21 @@ def predict_proba(self: Any, X: ArrayLike) -> FloatArray:
 class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, BaseEstimator):
     """Clusters of any shape from a mixture with more components than clusters.
 
-    A fit learns a mixture, finds the modes of its density and the saddles between
-    them, and merges the modes across all but the saddles that separate clusters
-    most clearly.
+    A fit learns a mixture, and merges the modes of its density across all but the
+    saddles that separate clusters most clearly.
 
     Parameters
     ----------
     estimator : estimator, default=None
         A mixture that learns ``weights_``, ``means_`` and ``covariances_`` (of any
-        of scikit-learn's covariance types). It may be private or not. Wrap a fitted
-        one in :class:`sklearn.frozen.FrozenEstimator`. None:
-        ``GaussianMixture(8)``, which is not private.
+        of scikit-learn's covariance types), private or not. Wrap a fitted one in
+        :class:`sklearn.frozen.FrozenEstimator`. None: ``GaussianMixture(8)``, which
+        is not private.
     n_clusters : int, default=None
-        Number of clusters. If the mixture has fewer modes, there are as many
-        clusters as modes. None: the clusters that stand out from their saddles by
-        at least 1.25 nats, which can be a single one. With
-        ``saddle_search="quadratic_strings"`` the merge tree is cut in its largest
-        gap instead.
+        Number of clusters, at most the number of modes. None: the clusters that
+        stand out from their saddles by at least 1.25 nats, which can be a single
+        one. With ``saddle_search="quadratic_strings"`` the merge tree is cut in its
+        largest gap instead.
     %(merging)s
 
     Attributes
@@ -202,8 +196,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
     n_clusters_ : int
         Number of clusters.
     labels_ : ndarray of shape (n_samples,)
-        Clusters of the training rows. They exist only if the mixture is not
-        private, since they are functions of the rows.
+        Clusters of the training rows. Present only if the mixture is not private.
     %(columns)s
 
     See Also
@@ -214,10 +207,9 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
     -----
     .. rubric:: Privacy
 
-    The merging is post-processing. The merge tree and the clusters are functions
-    of the mixture's parameters alone, so they are as private as these are. The
-    same holds for ``predict`` as a function. What ``predict`` and ``fit_predict``
-    return for private rows is *not* private: each label is a function of its row.
+    The merge tree and the clusters are functions of the mixture's parameters alone,
+    so they are as private as these are. What ``predict`` and ``fit_predict`` return
+    for private rows is *not* private: each label is a function of its row.
 
     References
     ----------

@@ -67,19 +67,13 @@ class Neighbours:
 
 
 class PrecomputedNeighbours:
-    """Nearest rows, from distances of each row to the training rows.
-
-    Sparse distances are those that are stored. The others are infinite.
-    """
+    """Nearest rows, from distances to the training rows; missing sparse ones are infinite."""
 
     def __init__(self, n_rows: int) -> None:
         self.n_rows = n_rows
 
     def nearest(self, D: Any, k: int) -> tuple[list[FloatArray], list[IntArray]]:
-        """Distances and indices of the nearest rows, the nearest first, as two lists of arrays.
-
-        A row can have fewer than ``k`` of them.
-        """
+        """Distances and indices of at most ``k`` nearest rows, the nearest first."""
         if issparse(D):
             rows = [slice(*D.indptr[i : i + 2]) for i in range(D.shape[0])]
             pairs = [(D.data[row], D.indices[row]) for row in rows]
@@ -118,8 +112,7 @@ def make_search(X: Any, metric: str, n_jobs: int | None) -> Neighbours | Precomp
 class NeighbourChoice:
     """Neighbours of rows among those of a search: a number of nearest rows, or all in a radius.
 
-    ``n_distances`` is the number of distances of each row that its density needs. None means one
-    for each neighbour, and 0 means none.
+    ``n_distances`` of each row are for its density: None means one for each neighbour.
     """
 
     search: Neighbours | PrecomputedNeighbours
@@ -159,8 +152,7 @@ def row_densities(
 ) -> FloatArray:
     """Density of each row, or its logarithm, by the name of a density or a function of the rows.
 
-    ``distances`` to the nearest rows are for the distance-to-measure. A ValueError says that some
-    density is not finite.
+    ``distances`` to the nearest rows are for the distance-to-measure.
     """
     if callable(density):
         values = np.asarray(density(X), dtype=float)
@@ -182,10 +174,7 @@ def row_densities(
 
 
 def _log_mean_squares(distances: FloatArray | Sequence[FloatArray]) -> FloatArray:
-    """Logarithms of the mean squares of the distances of each row.
-
-    They are computed in units of the largest distance, whose square may overflow.
-    """
+    """Logarithms of the mean squares of the distances of each row, whose squares may overflow."""
     if isinstance(distances, np.ndarray):
         largest = distances.max() or 1.0
         means = np.square(distances / largest).mean(axis=1)

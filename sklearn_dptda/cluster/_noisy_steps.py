@@ -112,9 +112,8 @@ _MIXTURE_WEIGHTS = MomentWeights(0.1, 0.3, 0.6)
 class Standardised:
     """Records about a private centre, in units of one private scale.
 
-    ``rows`` have a norm of at most ``limit``, a public number, and ``n_rows`` is their private
-    number. The columns of ``axes`` are private principal axes, with the lengths of the standard
-    deviations. ``budget`` is what is left for all later steps.
+    The norms of ``rows`` are at most the public ``limit``. The columns of ``axes`` are private
+    principal axes, as long as the standard deviations. ``budget`` is left for all later steps.
     """
 
     rows: Rows
@@ -146,8 +145,7 @@ def _largest_norm(n_features: int) -> float:
 def standardise(rows: Rows, budget: FitBudget) -> Standardised:
     """Release centre, scale and principal axes of all records, and apply the first two.
 
-    The noise of moments is relative to the ball that records are clipped to, so a private ball
-    comes first.
+    The noise of moments is relative to a ball, so a private ball comes first.
     """
     d = rows.n_features
     middle, ball, spent = localise(rows, budget)
@@ -238,7 +236,7 @@ class NoisyClusters:
     """Centres and numbers of rows, and standard deviations of the noise in both.
 
     The noise is that of one release, given all releases before it, to first order. It is relative
-    to numbers of rows, and does not include shrinkage, which reduces errors on average.
+    to numbers of rows, and does not include shrinkage.
     """
 
     centres: FloatArray
@@ -253,10 +251,7 @@ class NoisyClusters:
 
     @property
     def sd_weights(self) -> FloatArray:
-        """Standard deviations of the noise in the shares.
-
-        A share is a count over a sum that contains the same noise.
-        """
+        """Standard deviations of the noise in the shares: counts over a sum with the same noise."""
         variances, weights = self.sd_counts**2, self.weights
         total = variances * (1 - 2 * weights) + weights**2 * variances.sum()
         return np.sqrt(total) / self.counts.sum()
@@ -269,10 +264,7 @@ class NoisyClusters:
 
 @dataclass(frozen=True)
 class NoisyStep:
-    """Moments of cells about some centres, in units of a radius, and what follows from them.
-
-    The radius is a number, or one for each cell, of shape (n_cells, 1).
-    """
+    """Moments of cells about some centres, in units of one radius or of one for each cell."""
 
     centres: FloatArray
     radius: float | FloatArray
@@ -302,8 +294,8 @@ class NoisyStep:
     ) -> NoisyClusters:
         """Clusters of some cells, by their labels, about the means of their rows.
 
-        A row that noise creates in a cell pulls a mean to the centre of this cell, since the
-        moments are about that centre. ``sd_counts``, of all cells, default to those of the release.
+        A row that noise creates in a cell pulls a mean to the centre of this cell. ``sd_counts``,
+        of all cells, default to those of the release.
         """
         k, d = means.shape
         if sd_counts is None:
@@ -322,10 +314,7 @@ class NoisyStep:
 
 
 def residual_radius(data: Standardised, n_cells: int) -> float:
-    """Radius at which residuals are clipped, in the norm of the budget.
-
-    Cells that share a volume are narrower if there are more of them.
-    """
+    """Radius at which residuals are clipped, in the norm of the budget; less for more cells."""
     d = data.n_features
     radius = d**0.5 * min(RULES.residual_radius, RULES.cell_radius * n_cells ** (-1 / d))
     return float(in_norm(radius, d, data.budget.norm))
@@ -343,7 +332,7 @@ def kmeans_steps(
     """Move centres to the private means of their records, and return the last step.
 
     ``share`` is that of all steps together. ``rng`` draws the places of centres that lose their
-    records, and ``finer`` brings these nearer to the centres next to which they are placed.
+    records, and ``finer`` brings these nearer to heavy centres.
     """
     budget = data.budget
     spread = 0.5 * RULES.residual_radius * data.n_features**0.5 * finer
@@ -375,13 +364,11 @@ def moved_centres(
 ) -> NoisyStep:
     """Centres after a number of k-means steps: the last step.
 
-    If the noise allows for cells, the first ``RULES.start_steps`` steps move cells, and the
-    clusters of these are the initial centres of the other steps. Otherwise the initial centres are
-    points far apart. With ``n=None`` the number of centres is that of clusters of cells that are
-    far apart, if it is clear, with some more if they are to be merged; otherwise it is
-    ``USUAL_CENTRES``. Centres to be ``merged`` start on both sides along the principal axes,
-    whatever their signs are, if there are enough axes. Components in the tails, which merging cuts
-    off, come from there.
+    If the noise allows for cells, the first steps move cells, whose clusters are the initial
+    centres of the others. Otherwise the initial centres are points far apart. ``n=None`` estimates
+    their number from the cells. Centres to be ``merged`` start on both sides along the principal
+    axes if there are enough axes, since components in the tails, which merging cuts off, come from
+    there.
     """
     at_least = n or USUAL_CENTRES
     along_axes = merged and at_least <= 2 * data.n_features
@@ -475,9 +462,9 @@ def mixture_steps(
 ) -> MixtureStep:
     """Fit components with covariances, starting from the partition of nearest centres.
 
-    ``share`` is that of all steps together. Half of it is for the last step, which is returned.
+    ``share`` is that of all steps together, and half of it is for the last one, which is returned.
     With ``kind="auto"``, covariances are full until their differences are found to be noise, and
-    tied from then on. With ``soft``, records belong to components in parts from the second step on.
+    then tied. With ``soft``, records belong to components in parts from the second step on.
     """
     radius = residual_radius(data, len(centres))
     density: MixtureDensity | None = None
@@ -507,8 +494,7 @@ def mixture_steps(
 def steps_and_floor(data: Standardised, n_components: int, share: float) -> tuple[int, float]:
     """Number of mixture steps, and least eigenvalues, that private numbers of rows allow for.
 
-    Shapes of overlapping components need many steps and thin covariances. Noise requires few steps
-    and thick ones.
+    Overlapping components need many steps and thin covariances; noise requires the opposite.
     """
     d, budget = data.n_features, data.budget
     rows = budget.total * data.n_rows / (n_components * d)

@@ -12,13 +12,10 @@ from sklearn_dptda._typing import FloatArray, IntArray
 class Peaks:
     """Peaks in the order of their prominence, and the peaks that they merge into.
 
-    ``diagram``, of shape (n_peaks, 2), contains births and deaths: the density of the peak, and
-    that of the saddle to a higher one, which is ``-inf`` for the highest peak of a connected
-    component. The most prominent peak comes first, and those of components come before all others.
-    ``into`` is the more prominent peak that each peak merges into, or the peak itself. ``owners``
-    is the peak that each node climbs to. ``children`` are the merges in the order of prominence, in
-    scikit-learn's format: node ``i`` is a peak if it is smaller than ``n_peaks``, and merge ``i -
-    n_peaks`` otherwise.
+    ``diagram``, of shape (n_peaks, 2), has births and deaths, which are ``-inf`` for the highest
+    peak of a connected component. These come first, then the others by prominence.
+    ``into`` is the more prominent peak that each peak merges into, or itself, and ``owners`` the
+    peak that each node climbs to. ``children`` are the merges, in scikit-learn's format.
     """
 
     diagram: FloatArray
@@ -39,8 +36,7 @@ class Peaks:
     def choose_number(self, n_clusters: int | None = None, threshold: float | None = None) -> int:
         """Number of clusters of a cut, between the number of components and that of peaks.
 
-        Peaks with a prominence up to the threshold are merged. Without number and threshold, the
-        cut is made in the largest gap between successive prominences.
+        Without number and threshold, it is that of the largest gap between prominences.
         """
         if n_clusters is not None:
             return int(np.clip(n_clusters, self.n_components, len(self.diagram)))
@@ -67,8 +63,7 @@ class Peaks:
 def break_ties(weights: FloatArray) -> FloatArray:
     """Weights without ties: the first of equal nodes becomes the highest.
 
-    The highest of some nodes is then the same node here as in the hierarchy. Searches list the
-    first of equally near nodes, so that all copies of a row find the highest copy.
+    Searches list the first of equally near nodes, so that all copies of a row find the highest one.
     """
     order = np.lexsort((-np.arange(len(weights)), weights))
     rising = weights[order].astype(float)

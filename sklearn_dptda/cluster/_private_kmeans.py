@@ -25,10 +25,7 @@ from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
 
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
-    """Base class of private k-means estimators.
-
-    Subclasses find noisy clusters of standardised rows in ``_fit_centres``.
-    """
+    """Private k-means. Subclasses find clusters of standardised rows in ``_fit_centres``."""
 
     _parameter_constraints = {
         **PrivateRowsEstimator._parameter_constraints,
@@ -86,9 +83,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
 
     @by_rows
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Distances of the rows from the centres, in units of ``scales_``.
-
-        Each result is a function of its row, so it is *not* private for private rows.
+        """Distances of the rows from the centres, in units of ``scales_``. They are *not* private.
 
         Parameters
         ----------
@@ -99,8 +94,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         -------
         ndarray of shape (n_samples, n_clusters)
             For a data frame with the column ``groups``, a data frame with this column
-            as the last one, so that the next step knows which rows belong to one
-            person.
+            as the last one.
         """
         return beside_ids(X, self.groups, self._distances(X), super().get_feature_names_out())
 
@@ -124,16 +118,14 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         return distances
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Negative sum of the squared distances to the nearest centres.
+        """Negative sum of the squared distances to the nearest centres, in units of ``scales_``.
 
-        Distances are in units of ``scales_``. The score is *not* private for private
-        rows.
+        The score is *not* private for private rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or Dask collection
-            Rows to score. The parts of a Dask collection are summed where they are, as
-            in ``fit``.
+            Rows to score. The parts of a Dask collection are summed where they are.
         y : Ignored
 
         Returns

@@ -32,10 +32,9 @@ MOST_LANDMARKS = 1000
 class PrivateLandmarks(DPMoG):
     """Landmarks along the ridges of a private Gaussian mixture.
 
-    The estimator draws rows from the mixture. It moves each of them twice to the
-    mean of its nearest ones, which removes the noise of many columns. The
-    landmarks are those of the moved rows that are far from each other. All of this
-    is post-processing of the mixture.
+    The estimator draws rows from the mixture, and moves each of them twice to the
+    mean of its nearest ones, which removes the noise of many columns. The landmarks
+    are moved rows that are far from each other.
 
     Parameters
     ----------
@@ -45,10 +44,9 @@ class PrivateLandmarks(DPMoG):
     %(gaussian_delta)s
     %(row_bounds)s
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. ``"replace-one"`` (bounded): they have the
-        same public number of rows, and one row is replaced. Filtrations take this
-        one. ``"add-remove"`` (unbounded): one has one row more than the other, and
-        the number of rows is private.
+        Which tables count as neighbours. ``"replace-one"`` (bounded): one row is
+        replaced, and the number of rows is public; filtrations take this one.
+        ``"add-remove"`` (unbounded): one row is added or removed.
     %(row_groups)s
     dimension : int, default=2
         Dimension of the largest simplices on the landmarks, from 1 to 3, if a
@@ -62,7 +60,7 @@ class PrivateLandmarks(DPMoG):
         Private landmarks, in the units of the columns.
     reach_ : float
         Largest distance from the nearest landmark, of 4,000 rows that are drawn
-        from the mixture. What lies farther away is not covered.
+        from the mixture.
     %(landmark_components)s
     %(noise_of_components)s
     %(bounds_of_rows)s
@@ -80,8 +78,8 @@ class PrivateLandmarks(DPMoG):
     One fit releases bounds and a Gaussian mixture, as :class:`DPMoG` does. It is
     (``epsilon``, ``delta``)-differentially private for replacing one row (a point
     of a cloud, if a filtration fits it to clouds), or for adding or removing one.
-    What you compute from the same records at the landmarks spends a privacy budget
-    of its own, and both losses add up.
+    What you compute from the same records at the landmarks spends a budget of its
+    own, and both losses add up.
     %(privacy_of_groups)s
 
     Examples

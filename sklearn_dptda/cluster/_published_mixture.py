@@ -24,11 +24,9 @@ _DEAD = 0.02
 def fit_paper_mixture(rows, n_components, n_steps, budget):
     """Fit a mixture by raw moments in the cube: Algorithm 2 of Byun, Choi and Lee.
 
-    As printed, the covariance step sums squares about noisy means and has no bounded sensitivity.
-    Here, the count, the sum and the raw second moment of a cell are released together, and the
-    covariance is computed from them. This is the reading under which the paper's proposition holds.
-    The paper states neither a start nor what happens to components without rows: here, these split
-    the heaviest ones. Returns clusters and covariances.
+    As printed, the covariance step has no bounded sensitivity. Here, the count, the sum and the raw
+    second moment of a cell are released together. The paper states neither a start nor what happens
+    to components without rows: here, these split the heaviest ones.
     """
     d = rows.n_features
     # Weights of raw moments are one in units of the ball around the cube.
@@ -61,10 +59,9 @@ def fit_paper_mixture(rows, n_components, n_steps, budget):
 
 
 def _split_dead(moments, counts, centres, covariances):
-    """Turn components that may have no rows into halves of the heaviest ones.
+    """Turn components that may have no rows, by noisy counts, into halves of the heaviest ones.
 
-    Only noisy counts decide. The halves are a standard deviation away along the longest axis, and
-    keep the covariance.
+    The halves are a standard deviation away along the longest axis, and keep the covariance.
     """
     least = max(KEPT * moments.sd_count, _DEAD * np.maximum(moments.counts, 0.0).mean())
     dead = moments.counts < least

@@ -1,12 +1,9 @@
 """Transition points between the centres of a mixture, by quadratic strings.
 
-The search is Algorithm 3 of J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially
-private clustering through dynamical processing". It is a variant of the search of D. Lee, J. Lee,
-Y.-G. Yoon, "A quadratic string adapted barrier exploring method for locating transition states",
-Computer Physics Communications 177, 2007.
-
-Lengths are those of the coordinates, as in the paper, whose rows are scaled to ``[-1, 1]^d``. The
-notes of ``morse_linkage`` list what the paper leaves open.
+Algorithm 3 of J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private clustering
+through dynamical processing", a variant of the search of D. Lee, J. Lee, Y.-G. Yoon, "A quadratic
+string adapted barrier exploring method for locating transition states", Computer Physics
+Communications 177, 2007. The notes of ``morse_linkage`` list what the paper leaves open.
 
 Proof: doc/theory/private_mixtures.md, "The published flow".
 """
@@ -35,9 +32,8 @@ _CUBE_MARGIN = 2.0
 class CentreGraph:
     """Centres, the densest first, and the lowest transition point found between each two of them.
 
-    The attributes are those of ``BarrierGraph``. ``modes`` are the centres, and ``owners`` contains
-    the centre of each component. Between centres without a transition point, ``heights`` are
-    infinite and ``places`` are missing.
+    The attributes are those of ``BarrierGraph``; ``modes`` are the centres. Between centres without
+    a transition point, ``heights`` are infinite and ``places`` are missing.
     """
 
     def __init__(self, density: MixtureDensity) -> None:
@@ -60,10 +56,7 @@ class CentreGraph:
                 self.places[i, j] = place
 
     def edges(self) -> list[Edge]:
-        """Single linkage, Algorithm 4.
-
-        Pairs without a transition point come last, the densest first.
-        """
+        """Single linkage, Algorithm 4. Pairs without a transition point come last."""
         pairs = np.triu_indices(self.n_known, 1)
         ranks = np.zeros((self.n_known, self.n_known))
         # SciPy treats zero as a missing edge.
@@ -78,9 +71,9 @@ def centres_climbed_to(density: MixtureDensity, X: FloatArray) -> IntArray:
 
 
 def _cube(density: MixtureDensity) -> tuple[FloatArray, FloatArray]:
-    """Middle and half widths of the box that contains all centres and two deviations around them.
+    """Middle and half widths of a box around all centres and two deviations around them.
 
-    It replaces the cube to which the paper scales its rows, which cannot be known from a mixture.
+    It replaces the cube to which the paper scales its rows.
     """
     around = _CUBE_MARGIN * np.sqrt(np.einsum("kii->ki", density.covariances))
     low, high = (density.means - around).min(axis=0), (density.means + around).max(axis=0)
@@ -95,7 +88,7 @@ def _scaled(density: MixtureDensity, middle: FloatArray, half: FloatArray) -> Mi
 def transitions(density: MixtureDensity) -> tuple[IntArray, FloatArray]:
     """Pairs of centres, and a transition point between the two centres of each pair.
 
-    A pair can occur several times. If both descents end at the same centre, there is no pair.
+    There is no pair if both descents end at the same centre.
     """
     first, last = (density.means[end] for end in np.triu_indices(density.n_components, 1))
     across = last - first
@@ -119,9 +112,9 @@ def transitions(density: MixtureDensity) -> tuple[IntArray, FloatArray]:
 def _highest_on_parabola(
     density: MixtureDensity, first: FloatArray, across: FloatArray, vertex: FloatArray
 ) -> FloatArray:
-    """Highest of the inner points of each parabola through two centres and a vertex.
+    """Highest inner point of each parabola through ``first``, ``first + across`` and a vertex.
 
-    The centres are ``first`` and ``first + across``. The vertex is relative to ``first``.
+    The vertex is relative to ``first``.
     """
     s = (np.arange(1, _N_POINTS + 1) / (_N_POINTS + 1))[:, None, None]
     points = first + s * across + (s - s**2) * (4 * vertex - 2 * across)

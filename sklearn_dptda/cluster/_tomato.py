@@ -31,18 +31,17 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
     """Topological mode analysis: clusters of any shape from the peaks of a density.
 
     This estimator is *not* private. Each row climbs to the densest of its
-    neighbours, and so in the end to a peak. Peaks are merged into higher ones in
-    the order of their prominence, which is the depth to which a path must descend
-    from a peak before it can reach a higher one.
+    neighbours, and so to a peak. Peaks are merged into higher ones in the order of
+    their prominence: the depth of the descent on the way to a higher one.
 
     Parameters
     ----------
     n_clusters : int, default=None
         Number of clusters. It excludes ``merge_threshold``.
     merge_threshold : float, default=None
-        Merge peaks of at most this prominence, in the units of the density. If
-        neither this nor ``n_clusters`` is given, the cut is made in the largest gap
-        between successive prominences.
+        Merge peaks of at most this prominence, in the units of the density. With
+        neither this nor ``n_clusters``, the cut is made in the largest gap between
+        successive prominences.
     n_neighbors : int or "sqrt", default="sqrt"
         Number of neighbours of a row in the graph, including itself. ``"sqrt"``:
         the square root of the number of rows, but at least 10 and at most 100.
@@ -52,10 +51,9 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
     density : {"log_dtm", "dtm", "log_kde", "kde"} or callable, default="log_dtm"
         Density of the rows: from the distance-to-measure (``"dtm"``), a kernel
         density (``"kde"``), or the logarithm of one of these; or a function from
-        rows to densities. Prominences are in the units of this density.
+        rows to densities.
     n_neighbors_density : int, default=None
-        Number of neighbours in the distance-to-measure. None: as many as in the
-        graph.
+        Number of neighbours in the distance-to-measure. None: as in the graph.
     bandwidth : float or {"scott", "silverman"}, default="scott"
         Bandwidth of the kernel density.
     metric : str, default="euclidean"
@@ -71,9 +69,9 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
     n_clusters_ : int
         Number of clusters.
     diagram_ : ndarray of shape (n_peaks, 2)
-        Birth and death of every peak of the density, the most prominent first: row
-        ``i`` belongs to cluster ``i``, for the first ``n_clusters_`` rows. The
-        highest peak of each connected component dies at ``-inf``.
+        Birth and death of every peak, the most prominent first: the first
+        ``n_clusters_`` are those of the clusters. The highest peak of each connected
+        component dies at ``-inf``.
     children_ : ndarray of shape (n_peaks - `n_connected_components_`, 2)
         Merges of peaks in the order of prominence. Numbers from ``n_peaks`` on
         stand for merges.
@@ -92,14 +90,12 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
 
     Notes
     -----
-    The fitted object is not private: it keeps the training rows. If the input is a
-    private release, such as an embedding of a private graph, the clustering is
-    post-processing of it.
+    The fitted object keeps the training rows. If the input is a private release,
+    such as an embedding of a private graph, the clustering is post-processing.
 
-    ``predict`` gives a new row the cluster of the densest of its nearest training
-    rows. Training rows climb by the same rule, so ``predict`` repeats ``labels_``
-    for them. With sparse precomputed distances this needs a stored diagonal;
-    ``fit`` adds a missing one.
+    Training rows climb by the rule of ``predict``, which repeats ``labels_`` for
+    them. With sparse precomputed distances this needs a stored diagonal; ``fit``
+    adds a missing one.
 
     References
     ----------

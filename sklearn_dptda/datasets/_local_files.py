@@ -1,10 +1,8 @@
 """Reading of data sets that are not part of the package from files in a local folder.
 
-A loader looks for its file in ``data_home``, else in the folder that the environment variable
-``SKLEARN_DPTDA_DATA`` names, else in scikit-learn's data folder. If there is no file, the error
-names the source, the arrays to save from it, and their checksum. The checksum is the sha256 of the
-numbers only, array after array in the order in which the error names them, each in C order. Real
-numbers are little-endian float64, and integers little-endian int64. Another checksum only causes a
+The error about a missing file names the source, the arrays to save from it, and their checksum: the
+sha256 of the numbers only, array after array in the order of the error, each in C order, real
+numbers as little-endian float64 and integers as little-endian int64. Another checksum only causes a
 warning, because you may use your own data of the same form.
 """
 

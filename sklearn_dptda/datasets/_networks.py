@@ -18,8 +18,8 @@ def load_polblogs(data_home: PathLike | None = None, *, largest_component: bool 
     ----------
     %(data_home)s
     largest_component : bool, default=True
-        Whether to leave out the 268 blogs that are not linked to the others. Which blogs these
-        are depends on the links, so no privacy guarantee covers this choice.
+        Whether to leave out the 268 blogs that are not linked to the others. This choice
+        depends on the links, so no privacy guarantee covers it.
 
     Returns
     -------
@@ -40,9 +40,7 @@ def load_polblogs(data_home: PathLike | None = None, *, largest_component: bool 
     References
     ----------
     L. Adamic, N. Glance, "The political blogosphere and the 2004 US election: divided they
-    blog", 2005.
-
-    M. Newman's network data, http://www-personal.umich.edu/~mejn/netdata/.
+    blog", 2005; M. Newman's network data, http://www-personal.umich.edu/~mejn/netdata/.
 
     Examples
     --------
@@ -50,14 +48,6 @@ def load_polblogs(data_home: PathLike | None = None, *, largest_component: bool 
     >>> graph = load_polblogs()  # doctest: +SKIP
     >>> graph.adjacency.shape  # doctest: +SKIP
     (1222, 1222)
-
-    Without the file, the message says where to get it:
-
-    >>> try:
-    ...     load_polblogs("no/such/folder")
-    ... except FileNotFoundError as error:
-    ...     print(str(error).partition("polblogs.npz")[0])
-    The political blogs are not in no/such/folder/
     """
     arrays = read_published(
         data_folder(data_home) / "polblogs.npz",

@@ -28,8 +28,7 @@ def make_series(
     """Generate time series of two kinds: with and without a period.
 
     About half of the series, chosen at random, are sines of random frequency and phase with
-    noise. The others are smoothed noise of the same size. Delay embeddings of the first kind are
-    loops, and those of the second kind are not.
+    noise, whose delay embeddings are loops. The others are smoothed noise of the same size.
 
     Parameters
     ----------

@@ -48,7 +48,6 @@ def make_two_circles(
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
-        The points.
 
     References
     ----------
@@ -100,7 +99,6 @@ def make_loops(
     Returns
     -------
     X : list of ndarray of shape (n_points, 2)
-        The clouds.
     y : ndarray of shape (n_clouds,)
         Number of loops of each cloud.
 
@@ -160,7 +158,6 @@ def make_spirals(
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
-        The points.
     y : ndarray of shape (n_samples,)
         Index of the arm of each point.
 
@@ -213,7 +210,6 @@ def make_rings(
     Returns
     -------
     X : ndarray of shape (n_samples, n_features)
-        The points.
     y : ndarray of shape (n_samples,)
         Index of the ring of each point.
 
@@ -256,7 +252,6 @@ def make_shapes(
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
-        The points.
     y : ndarray of shape (n_samples,)
         Index of the shape of each point.
 

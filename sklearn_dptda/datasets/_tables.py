@@ -186,9 +186,6 @@ def load_table(
 ) -> Bunch | tuple[FloatArray, IntArray]:
     """Load a published table: rows, labels, and public bounds of the columns.
 
-    Nothing is downloaded. If the file is missing, the error message says where to get it and how
-    to save it.
-
     Parameters
     ----------
     name : {"emg", "htru2", "magic", "pulsar", "shuttle", "sloan", "usps"}
@@ -221,31 +218,20 @@ def load_table(
         data_test, target_test : ndarray of shape (2007, 256), and (2007,)
             Test rows and labels of ``"usps"``.
 
-    Raises
-    ------
-    FileNotFoundError
-        If the file does not exist. The message says where to get it.
-
-    Warns
-    -----
-    UserWarning
-        If the numbers in the file are not the published ones, according to their sha256.
+    %(file_errors)s
 
     Notes
     -----
-    ``"emg"``: signals of eight muscles of one person, in six actions. It has 59130 rows: 9830 of
-    bowing, 10000 of clapping, 9611 of shaking hands, 10000 of jumping, 9964 of running and 9725
-    of standing. They are samples of time series, in order. The unit is not published; the bounds
-    are the level at which the channels of this public table saturate. The data are those of
-    subject 1 and six of the normal actions [1]_. It is not known which six actions are meant by
-    papers that mention 59130 rows. These six are the first in alphabetical order that have this
-    number of rows.
+    ``"emg"``: signals of eight muscles of one person, in six actions [1]_. It has 59130 rows:
+    9830 of bowing, 10000 of clapping, 9611 of shaking hands, 10000 of jumping, 9964 of running
+    and 9725 of standing. They are samples of time series, in order. The unit is not published;
+    the bounds are the level at which the channels of this public table saturate. It is not
+    known which six actions are meant by papers that mention 59130 rows: these are the first in
+    alphabetical order that have this number.
 
     ``"pulsar"``: eight moments of radio profiles [2]_. It has 9273 rows: 8423 non-pulsars and 850
     pulsars. The columns keep their published names, but the values show that "excess kurtosis"
-    and "skewness" are interchanged, for the profile and for the DM-SNR curve: every row has
-    ``skewness >= excess_kurtosis ** 2 - 2``, but moments satisfy this inequality with the two
-    interchanged.
+    and "skewness" are interchanged, for the profile and for the DM-SNR curve.
 
     ``"htru2"``: the whole table of which ``"pulsar"`` is a part, with the same columns and bounds.
     It has 17898 rows: 16259 non-pulsars and 1639 pulsars.
@@ -256,9 +242,9 @@ def load_table(
     ``"shuttle"``: nine sensor readings [4]_ in seven classes of very different sizes. It has 43500
     rows: 34108, 37, 132, 6748, 2458, 6 and 11 in the classes. The first column is time, and the
     names of the others are generic. The bounds do not contain all data: 191 rows have a spike
-    outside, nearly always in columns 2, 4 and 6, including all 17 rows of the two smallest
-    classes. After clipping to the bounds, a spike is still far from the other values. Because the
-    units are not published, the scale was chosen from the ranges of this public table.
+    outside, including all 17 rows of the two smallest classes. After clipping, a spike is still
+    far from the other values. The unit is not published, and the scale was chosen from the
+    ranges of this public table.
 
     ``"sloan"``: galaxies, quasars and stars of the sky survey [5]_, in 8 or 16 columns. It has
     10000 rows: 4998 galaxies, 850 quasars and 4152 stars.
@@ -289,14 +275,6 @@ def load_table(
     >>> table = load_table("magic")  # doctest: +SKIP
     >>> table.data.shape, table.bounds[0][:3]  # doctest: +SKIP
     ((19020, 10), array([0., 0., 1.]))
-
-    Without the file, the message says where to get it:
-
-    >>> try:
-    ...     load_table("magic", data_home="no/such/folder")
-    ... except FileNotFoundError as error:
-    ...     print(str(error).partition("magic.npz")[0])
-    The magic data are not in no/such/folder/
     """
     if name not in TABLES:
         raise ValueError(f"name must be one of {', '.join(TABLES)}; got {quoted(name)}.")

@@ -39,8 +39,7 @@ def load_walkers(
         False loads one point cloud for each person. True loads 100 windows of 200 samples for
         each person, as labelled point clouds.
     download : bool, default=True
-        Whether to download the recordings from the GUDHI tutorial, and to check them, if the
-        file does not exist.
+        Whether to download the recordings from the GUDHI tutorial if the file does not exist.
 
     Returns
     -------
@@ -54,8 +53,7 @@ def load_walkers(
         target_names : ndarray of str
             Names of the people.
         segment, start : ndarray of shape (300,)
-            Position of each window in the recording. Only with ``series=True``, and only if
-            the local file has them.
+            Position of each window, with ``series=True`` and if the local file has them.
 
     Raises
     ------
@@ -69,9 +67,9 @@ def load_walkers(
 
     Notes
     -----
-    The windows overlap: of the 20000 rows of a person, only about 3670 are distinct. A record is
-    therefore a row of this table, not a measurement. Split by ``segment`` to keep training and
-    test data apart.
+    The windows overlap: of the 20000 rows of a person, only about 3670 are distinct. A record
+    is a row of this table, not a measurement. Split by ``segment`` to keep training and test
+    data apart.
 
     References
     ----------
@@ -83,14 +81,6 @@ def load_walkers(
     >>> walkers = load_walkers()  # doctest: +SKIP
     >>> [cloud.shape for cloud in walkers.data]  # doctest: +SKIP
     [(20000, 3), (20000, 3), (20000, 3)]
-
-    Without the file, the message says where to get it:
-
-    >>> try:
-    ...     load_walkers("no/such/folder", download=False)
-    ... except FileNotFoundError as error:
-    ...     print(str(error).partition("walkers.npz")[0])
-    The walkers data are not in no/such/folder/
     """
     path = data_folder(data_home) / FILES[series]
     if download and not path.is_file():

@@ -1,9 +1,8 @@
 """Private principal components, from a mean and a covariance released about a private ball.
 
-The estimator works in stages. In each stage, a noisy sum gives a centre, and a histogram of the
-distances from it gives a ball. If this ball is small beside the last one, the next stage looks
-there. The noise of a sum is relative to the ball, and hardly larger in many columns. The number of
-stages follows from what they release.
+In each stage, a noisy sum gives a centre, and a histogram of the distances from it gives a ball. If
+this ball is small beside the last one, the next stage looks there, since the noise of a sum is
+relative to the ball. The number of stages follows from what they release.
 
 Proof: doc/theory/private_components.md, "Centre and ball".
 Proof: doc/theory/private_components.md, "What is read off".
@@ -101,9 +100,8 @@ _ROOM = 3.0
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
     """Principal components under differential privacy, of tables of any width.
 
-    A fit releases a noisy mean, a private ball about it, and noisy second moments
-    of the rows, which are clipped to the ball. The eigenvectors of these moments
-    are post-processing.
+    A fit releases a noisy mean, a private ball about it, and noisy second moments of the
+    rows, which are clipped to the ball. The components are eigenvectors of these moments.
 
     Parameters
     ----------
@@ -112,9 +110,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         larger than that of the noise, and at least one.
     %(epsilon)s
     delta : float, default=1e-6
-        Probability with which the bound ``epsilon`` may fail. With a positive
-        ``delta`` the noise is Gaussian. 0: pure differential privacy with Laplace
-        noise, which is larger by about a factor of the number of columns.
+        Failure probability of the guarantee. A positive ``delta`` gives Gaussian noise. 0
+        gives pure differential privacy with Laplace noise, which is larger by about a
+        factor of the number of columns.
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
@@ -127,8 +125,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
     mean_ : ndarray of shape (n_features,)
         Private mean.
     explained_variance_ : ndarray of shape (`n_components_`,)
-        Private variances along the components, of the rows clipped to the ball. The
-        expected contribution of the noise is subtracted.
+        Private variances along the components, of the clipped rows, without the
+        expected contribution of the noise.
     explained_variance_ratio_ : ndarray of shape (`n_components_`,)
         Their shares of the private sum of the variances of all columns.
     noise_edge_ : float
@@ -149,9 +147,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
 
     One fit releases bounds, mean, components and their variances. It is
     (``epsilon``, ``delta``)-differentially private for adding or removing one row,
-    or for replacing one. **Projected rows are not private**: what :meth:`transform`
-    returns for private rows is as sensitive as these rows. What you learn from it
-    spends a privacy budget as well, and both losses add up.
+    or for replacing one. **Projected rows are not private**: what you learn from
+    the result of :meth:`transform` spends a privacy budget as well, and both losses
+    add up.
 
     With ``epsilon=inf`` and rows within the bounds, the result is that of
     :class:`~sklearn.decomposition.PCA`, except that rows are rounded to ``2**-18``
@@ -167,17 +165,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
     Examples
     --------
     >>> from sklearn.datasets import make_blobs
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn_dptda.cluster import DPMoG
     >>> from sklearn_dptda.decomposition import PrivatePCA
     >>> X, _ = make_blobs(5000, n_features=50, centers=3, random_state=0)
     >>> PrivatePCA(2, bounds=(-15, 15), random_state=0).fit_transform(X).shape
     (5000, 2)
-
-    Clusters of projected rows. The two losses add up to ``epsilon=2``:
-
-    >>> model = make_pipeline(PrivatePCA(2, bounds=(-15, 15)), DPMoG(3, bounds=(-60, 60)))
-    >>> labels = model.fit(X).predict(X)
     """
 
     _parameter_constraints = {
@@ -253,9 +244,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
 
     @by_rows
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Coordinates of rows along the components.
-
-        Each result is a function of its row, so it is *not* private for private rows.
+        """Coordinates of rows along the components. They are *not* private for private rows.
 
         Parameters
         ----------
@@ -266,8 +255,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         -------
         ndarray of shape (n_samples, `n_components_`)
             For a data frame with the column ``groups``, a data frame with this column
-            as the last one, so that the next step knows which rows belong to one
-            person.
+            as the last one.
         """
         rows = (self._rows(X) - self.mean_) @ self.components_.T
         return beside_ids(X, self.groups, rows, super().get_feature_names_out())
@@ -293,8 +281,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         Parameters
         ----------
         X : array-like of shape (n_samples, `n_components_`)
-            Coordinates. The result is as private as they are: coordinates of private
-            rows are *not* private, and those of private centres are post-processing.
+            Coordinates. The result is as private as they are.
 
         Returns
         -------

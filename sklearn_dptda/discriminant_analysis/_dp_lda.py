@@ -43,10 +43,10 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
     """Linear discriminant analysis under differential privacy.
 
     A record is a row together with its label, so labels are protected as well. The
-    fit releases noisy moments in three stages: a ball that contains most rows; a
-    covariance, shrunk by its noise; and the means and weights of the classes, in
-    coordinates that the covariance whitens. If the noise hides the covariance, the
-    classifier is that of the nearest mean.
+    fit releases noisy moments: a ball that contains most rows; a covariance, shrunk
+    by its noise; and the means and weights of the classes, in coordinates that the
+    covariance whitens. If the noise hides the covariance, the classifier is that of
+    the nearest mean.
 
     Parameters
     ----------
@@ -55,10 +55,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         budget is spent. None: the labels in ``y``, with a warning, since the
         presence of a class may reveal that a person is in the data.
     %(epsilon)s
-    delta : float, default=1e-6
-        Probability with which the bound ``epsilon`` may fail. With a positive
-        ``delta`` the noise is Gaussian. 0: pure differential privacy, with Laplace
-        noise.
+    %(pure_or_gaussian_delta)s
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
@@ -69,8 +66,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     means_ : ndarray of shape (n_classes, n_features)
-        Private means of the classes, moved into the bounds. The coefficients are those
-        of the means before.
+        Private means of the classes, moved into the bounds after ``coef_`` was found.
     priors_ : ndarray of shape (n_classes,)
         Private weights of the classes.
     covariance_ : ndarray of shape (n_features, n_features)
@@ -94,8 +90,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
     One fit releases bounds, and means, weights and a covariance of the classes. It
     is (``epsilon``, ``delta``)-differentially private for adding or removing one
     row with its label, or for replacing both. :meth:`predict` of other rows is
-    post-processing; :meth:`score` on private rows is *not* private. There is no
-    ``partial_fit``, since each call would spend budget.
+    post-processing; :meth:`score` on private rows is *not* private.
     %(privacy_of_groups)s
 
     Pass the bounds that you know, however wide they are: the fit first searches
@@ -104,8 +99,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
     References
     ----------
     Y.-X. Wang, "Revisiting differentially private linear regression", UAI 2018,
-    for the ridge. The ball, the shrinkage and the part of the box are additions of
-    this implementation.
+    for the ridge. The rest is an addition of this implementation.
 
     Examples
     --------
@@ -158,11 +152,9 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or Dask array or data frame
-            Training rows. A Dask collection is counted where it is, as
-            :meth:`fit_chunks` describes.
+            Training rows. The parts of a Dask collection are counted where they are.
         y : array-like of shape (n_samples,)
-            Labels. If ``X`` is a Dask collection, ``y`` is one as well, in as many
-            parts.
+            Labels. For a Dask collection ``X``, a Dask collection in as many parts.
         %(groups_of_fit)s
 
         Returns
@@ -332,7 +324,6 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows to score.
 
         Returns
         -------
@@ -349,7 +340,6 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows to classify.
 
         Returns
         -------
@@ -366,7 +356,6 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows to classify.
 
         Returns
         -------
@@ -382,7 +371,6 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows to classify.
 
         Returns
         -------
@@ -395,16 +383,13 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         return logarithms
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of the rows whose class is predicted correctly.
-
-        It is *not* private for private rows.
+        """Share of the rows whose class is predicted correctly. It is *not* private.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows to classify.
         y : array-like of shape (n_samples,)
-            Their labels.
+            The labels of the rows.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
 

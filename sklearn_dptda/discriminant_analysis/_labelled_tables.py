@@ -35,10 +35,7 @@ LABEL = "label of the row"
 
 
 def read_labels(y: Any) -> NDArray[Any]:
-    """Read labels as one column.
-
-    The labels of a list keep their own types: one label of another type must not change the others.
-    """
+    """Read labels as one column, in which the labels of a list keep their own types."""
     if isinstance(y, list | tuple):
         labels = np.empty(len(y), dtype=object)
         for place, label in enumerate(y):
@@ -66,10 +63,7 @@ def classes_of(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
-    """Numbers of the classes of labels. Other labels are refused, and not quoted.
-
-    Whether a label is accepted depends only on the public classes, not on the other labels.
-    """
+    """Numbers of the classes of labels. Others are refused, one by one, and not quoted."""
     numbers = {label: number for number, label in enumerate(classes.tolist())}
     found, places = labels, np.arange(len(labels))
     if labels.dtype != object:

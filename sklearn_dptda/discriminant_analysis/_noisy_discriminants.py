@@ -2,8 +2,7 @@
 
 The stages are: a choice of a part of the box; a mean and a ball about it; a covariance about that
 mean, shrunk by its noise; and counts and sums of the classes, in coordinates that the covariance
-whitens. Everything else is post-processing. Each stage depends on public numbers and on what
-earlier stages released.
+whitens. Each stage depends on public numbers and on what earlier stages released.
 
 Proof: doc/theory/private_discriminants.md, "What is released".
 Proof: doc/theory/private_discriminants.md, "What is read off".
@@ -102,8 +101,7 @@ _LEAST_RIDGE, _TINY = 1e-6, 1e-300
 class Discriminants:
     """Means and weights of the classes, the covariance within them, and a linear rule.
 
-    ``coef`` has the shape (n_classes, d). The class with the largest ``coef @ x + intercept`` is
-    predicted.
+    The class with the largest ``coef @ x + intercept`` is predicted.
     """
 
     means: FloatArray
@@ -125,9 +123,9 @@ class Discriminants:
 
 
 def learn(rows: Rows, n_classes: int, budget: FitBudget, *, narrow: bool) -> Discriminants:
-    """Spend the whole budget on rows of ``[-1, 1]**d``, whose last column is the class.
+    """Spend the budget on rows of ``[-1, 1]**d``, or first on a part of it if ``narrow``.
 
-    With ``narrow``, the first stage searches for a part of the cube.
+    The last column is the class.
     """
     d = rows.n_features - 1
     shares = _RULES.shares[budget.norm]
@@ -151,10 +149,7 @@ def _rescaled(part: FloatArray, middle: float, half: float, d: int) -> FloatArra
 
 
 def _part_of_cube(rows: Rows, budget: FitBudget, share: float) -> tuple[float, float, FitBudget]:
-    """Middle and half width of a part of the cube that contains nearly all rows.
-
-    It matters most if there are few people, since the noise is relative to the width.
-    """
+    """Middle and half width of a part of the cube that contains nearly all rows."""
     sizes = [math.sqrt(0.5) ** i for i in range(_RULES.n_sizes)]
     # The ends of the cube are ends of its parts to the last bit, since many features are often
     # zero.
@@ -203,8 +198,8 @@ def _ball(rows: Rows, budget: FitBudget, shares: _Shares) -> tuple[_Ball, FitBud
 class _Whitening:
     """Coordinates ``(x - centre) @ white`` of about unit variance, with the inverse ``colour``.
 
-    ``size`` is the root mean square radius of whitened rows, and ``largest`` is an upper bound of
-    all of their radii. ``least`` is the least variance within classes.
+    ``size`` is the root mean square radius of whitened rows, ``largest`` bounds all of their radii,
+    and ``least`` is the least variance within classes.
     """
 
     centre: FloatArray
@@ -220,9 +215,8 @@ def _whitening(
 ) -> tuple[_Whitening, FitBudget]:
     """Release a covariance about the centre of the ball, and shrink it by its noise.
 
-    It is shrunk towards a multiple of the unit matrix, by the share of its difference from that
-    multiple that noise explains. If everything is noise, nothing is whitened, and the rule is that
-    of the nearest mean.
+    It is shrunk towards a multiple of the unit matrix, by the share of the difference that noise
+    explains. If this is all, nothing is whitened.
     """
     d = rows.n_features
     off, on = map(budget.deviation, entry_noise(budget, share))

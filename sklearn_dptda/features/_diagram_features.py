@@ -42,8 +42,7 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
     homology_dimensions : int or sequence of int, default=None
         Homology dimensions of the diagrams, in the order of the input: an integer for one
         diagram per sample, a sequence for a list of diagrams per sample. None derives it
-        from the input and numbers the diagrams from 0. It is used in the names of the
-        features.
+        from the input and numbers the diagrams from 0.
     value_range : tuple (low, high), default=None
         Public range of births and deaths, in the units of the diagrams. Values are clipped
         to it, infinite deaths become ``high``, and it is passed to vectorisers that need a
@@ -68,11 +67,11 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
     -----
     .. rubric:: Privacy
 
-    This is post-processing: if the diagrams are private, everything that is computed from
-    them is as private, including the range in ``fit``. If the diagrams are exact, nothing
-    is private. However, with a ``value_range`` and a vectoriser that learns nothing, each
-    sample is transformed independently. If one cloud is one record, a private estimator of
-    rows in the next step then protects whole clouds.
+    This is post-processing: features of private diagrams are as private as the diagrams,
+    including the range in ``fit``. Features of exact diagrams are not private. However,
+    with a ``value_range`` and a vectoriser that learns nothing, each sample is transformed
+    independently. If one cloud is one record, a private estimator of rows in the next step
+    then protects whole clouds.
 
     Examples
     --------
@@ -123,12 +122,10 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
             ``homology_dimensions`` if the diagrams are exact: without it, they are
             those that occur in the array, which a guarantee does not cover.
         y : Ignored
-            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
-            The fitted transformer.
         """
         samples = check_collection(_by_dimension(X, self.homology_dimensions))
         self.single_ = _is_diagram(samples[0])
@@ -153,12 +150,11 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         Parameters
         ----------
         X : list of array-like of shape (n, 2), or list of lists of them
-            Diagrams, in the same form as in :meth:`fit`.
+            The diagrams.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            The features, with those of all homology dimensions side by side.
         """
         check_is_fitted(self)
         columns = self._columns(check_collection(_by_dimension(X, self.homology_dimensions_)))
@@ -170,12 +166,10 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         Parameters
         ----------
         input_features : Ignored
-            Present for compatibility with scikit-learn.
 
         Returns
         -------
         ndarray of str
-            The names.
         """
         check_is_fitted(self)
         parts = zip(self.homology_dimensions_, self.vectorizers_, self._widths, strict=True)
@@ -294,8 +288,7 @@ def _persistence_weight(point: FloatArray) -> float:
 class _DefaultParameter:
     """A default argument of another class's constructor, looked up when it is called.
 
-    GUDHI's weights are anonymous functions, which cannot be pickled. This object replaces them and
-    can be pickled.
+    It replaces GUDHI's weights, which are anonymous functions and cannot be pickled.
     """
 
     def __init__(self, owner: type, name: str) -> None:

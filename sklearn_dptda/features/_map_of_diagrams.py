@@ -29,12 +29,10 @@ class MapOfDiagrams(ListInputMixin, QuotedParametersMixin, TransformerMixin, Bas
         X : list of array-like of shape (n, 2)
             Diagrams: births and deaths.
         y : Ignored
-            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
-            The fitted transformer.
         """
         self._check_parameters()
         read_diagrams(X)

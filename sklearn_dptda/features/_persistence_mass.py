@@ -38,7 +38,7 @@ class PersistenceMass(MapOfDiagrams):
         negative births to zero.
     least_lifetime : float, default=0.1
         Public lower limit of lifetimes, in the units of the diagrams. Shorter features are
-        ignored. Most features of a cloud are too short to be of interest.
+        ignored.
     resolution : int, default=6
         Number of steps of the grid along each axis, from 1 to 1000. More steps give more
         features and therefore more privacy noise in total. :meth:`resolution_for` recommends
@@ -47,17 +47,15 @@ class PersistenceMass(MapOfDiagrams):
     See Also
     --------
     sklearn_dptda.population.PrivateMean : Releases the mean of the rows.
-    SortedLifetimes : A vectoriser with fewer features.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    There is no privacy guarantee: masses of exact diagrams are exact. However, nothing is
-    learnt, and each diagram is transformed independently. If
-    ``PrivateMean(delta=0, bounds=(0, M), norm_bound=M, confidence=None)`` is the next step,
-    where ``M`` is a public bound of the total persistence of a person, it protects whole
-    diagrams.
+    There is no privacy guarantee, but nothing is learnt, and each diagram is transformed
+    independently. If ``PrivateMean(delta=0, bounds=(0, M), norm_bound=M, confidence=None)``
+    is the next step, where ``M`` is a public bound of the total persistence of a person, it
+    protects whole diagrams.
 
     References
     ----------
@@ -101,7 +99,6 @@ class PersistenceMass(MapOfDiagrams):
         Returns
         -------
         int
-            The number of steps of the grid along each axis.
         """
         most = _NODES_FOR_EACH * epsilon * n_people
         return max((k for k in _RESOLUTIONS if (k + 1) ** 2 <= most), default=_RESOLUTIONS[0])
@@ -146,12 +143,11 @@ class PersistenceMass(MapOfDiagrams):
         return masses.ravel()
 
     def node_lifetimes(self) -> FloatArray:
-        """Return the lifetimes of the nodes of the grid.
+        """Return the lifetimes of the nodes of the grid, in the units of the diagrams.
 
         Returns
         -------
         ndarray of shape (resolution + 1,)
-            Lifetimes in the units of the diagrams.
         """
         return np.linspace(self.least_lifetime, self.upper, int(self.resolution) + 1)
 
@@ -185,17 +181,15 @@ class PersistenceMass(MapOfDiagrams):
         return np.column_stack([births, births + lifetimes, numbers])
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Get the names of the features.
+        """Get the names, such as ``"mass0_3"`` for the first birth and the fourth lifetime.
 
         Parameters
         ----------
         input_features : Ignored
-            Present for compatibility with scikit-learn.
 
         Returns
         -------
         ndarray of str
-            The names, such as ``"mass0_3"`` for the first birth and the fourth lifetime.
         """
         nodes = range(int(self.resolution) + 1)
         return np.array([f"mass{i}_{j}" for i in nodes for j in nodes], dtype=object)

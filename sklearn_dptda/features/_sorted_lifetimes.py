@@ -19,10 +19,9 @@ from sklearn_dptda.utils._sklearn import Interval
 class SortedLifetimes(MapOfDiagrams):
     """Transform each diagram into its longest lifetimes, divided by a public cap.
 
-    The noise of private estimators of rows grows with the number of features. This
-    vectorisation has few features, each of which is between 0 and 1 by construction, so it is
-    suitable for them. Points with infinite deaths are left out: every cloud has an essential
-    class, which has no finite lifetime.
+    This vectorisation suits private estimators of rows, whose noise grows with the number of
+    features: its features are few, and between 0 and 1. Points with infinite deaths are left
+    out.
 
     Parameters
     ----------
@@ -42,14 +41,9 @@ class SortedLifetimes(MapOfDiagrams):
     -----
     .. rubric:: Privacy
 
-    There is no privacy guarantee: features of exact diagrams are exact. However, nothing is
-    learnt, and each diagram is transformed independently. If each cloud is one record, a
-    private estimator of rows with ``bounds=(0, 1)`` in the next step therefore protects whole
-    clouds.
-
-    References
-    ----------
-    :class:`gudhi.representations.vector_methods.PersistenceLengths` sorts the lifetimes.
+    There is no privacy guarantee, but nothing is learnt, and each diagram is transformed
+    independently. If each cloud is one record, a private estimator of rows with ``bounds=(0,
+    1)`` in the next step therefore protects whole clouds.
 
     Examples
     --------
@@ -83,7 +77,7 @@ class SortedLifetimes(MapOfDiagrams):
         Returns
         -------
         ndarray of shape (n_samples, n_lifetimes)
-            Lifetimes divided by the cap, in [0, 1], in decreasing order in each row.
+            Values in [0, 1], in decreasing order in each row.
         """
         finite = [d[np.isfinite(d).all(axis=1)] for d in read_diagrams(X)]
         lengths = PersistenceLengths(int(self.n_lifetimes)).fit_transform(finite)
@@ -91,16 +85,14 @@ class SortedLifetimes(MapOfDiagrams):
         return shares
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Get the names of the features.
+        """Get the names of the features, such as ``"lifetime0"``.
 
         Parameters
         ----------
         input_features : Ignored
-            Present for compatibility with scikit-learn.
 
         Returns
         -------
         ndarray of str
-            The names, such as ``"lifetime0"``.
         """
         return np.array([f"lifetime{i}" for i in range(self.n_lifetimes)], dtype=object)

@@ -1,9 +1,8 @@
 """Functions of point clouds on a public grid or on the simplices of public landmarks.
 
-A filtration is an exact statistic of its point cloud (the distance-to-measure or the kernel
-distance) and is not private. It carries the public numbers that a private release of its
-diagrams needs: how far replacing one point, or all points of one person, can move the function,
-and how large the function can be.
+A filtration is an exact statistic of its point cloud and is not private. It carries the public
+numbers that a private release of its diagrams needs: how far replacing one point, or all points of
+one person, can move the function, and how large the function can be.
 """
 
 from sklearn_dptda.filtration._complex import ComplexFiltration, LandmarkComplex

@@ -47,14 +47,11 @@ Parted: TypeAlias = list[tuple[IntArray, IntArray]]
 class LandmarkComplex:
     """Simplicial complex on public landmarks: few long simplices, and many short ones.
 
-    The landmarks are ordered so that each is the farthest from those before it. Each
-    landmark is joined to the others within a distance that is proportional to the
-    scale at which it was added: the first landmarks across the whole shape, the last
-    ones only to their neighbours. The value of a simplex is the largest value of the
-    function at evaluation points inside it, so a long simplex does not fill a hole.
-    If this still gives too many simplices, as with many columns, the last landmarks
-    get one edge each, to the nearest of the other landmarks, and span no larger
-    simplex.
+    The landmarks are ordered so that each is the farthest from those before it, and joined
+    to the others within a distance that is proportional to the scale at which they were
+    added. The value of a simplex is the largest value of the function at evaluation points
+    inside it, so a long simplex does not fill a hole. If there are still too many simplices,
+    the last landmarks get one edge each.
 
     A complex is a function of public numbers only. It costs no privacy.
 
@@ -68,8 +65,8 @@ class LandmarkComplex:
         dimensions below it are those of the function. For voids (H2), pass 3.
     reach : float, default=None
         Points that are farther than this distance from all landmarks, in the units of
-        the data, count as not covered. None uses twice the largest gap, which is the
-        largest distance of a landmark from its nearest other landmark.
+        the data, count as not covered. None uses twice the largest distance of a landmark
+        from its nearest other landmark.
 
     Attributes
     ----------
@@ -191,14 +188,11 @@ class LandmarkComplex:
 
     @property
     def diameter(self) -> float:
-        """Largest distance between two landmarks, in the units of the data; 1 if all are equal.
-
-        Distances need a positive cap, also if private landmarks of equal points are one place.
-        """
+        """Largest distance between two landmarks, or 1 if all are equal: caps are positive."""
         return float(self._distances.max()) or 1.0
 
     def beyond(self, points: FloatArray) -> BoolArray:
-        """Return which points no landmark covers.
+        """Return which points are farther than ``reach`` from every landmark. *Not* private.
 
         Parameters
         ----------
@@ -208,8 +202,6 @@ class LandmarkComplex:
         Returns
         -------
         ndarray of bool, of shape (n,)
-            True for points that are farther than ``reach`` from every landmark. An exact
-            statistic of the points, *not* private.
         """
         return distances_to(self.landmarks, points) > float(self.reach or 0.0)
 
@@ -239,8 +231,7 @@ class LandmarkComplex:
         Returns
         -------
         ndarray of shape (n_places, d)
-            The points at which a function is evaluated, ordered by the dimension of their
-            simplex, in the units of the data. Public.
+            Public points, in the units of the data, by the dimension of their simplex.
         """
         return self._places
 
@@ -257,7 +248,7 @@ class LandmarkComplex:
         )
 
     def highest(self, at_places: FloatArray) -> FloatArray:
-        """Return the largest value of a function in each closed simplex.
+        """Return the largest value of a function in each closed simplex, ordered by dimension.
 
         Parameters
         ----------
@@ -267,8 +258,6 @@ class LandmarkComplex:
         Returns
         -------
         ndarray of shape (n_simplices,)
-            Values of the simplices, ordered by dimension. No simplex has a smaller value
-            than its faces.
         """
         parts: list[FloatArray] = []
         start = 0
@@ -366,18 +355,14 @@ class ComplexFiltration(Filtration):
     ----------
     values : ndarray of shape (n_simplices,)
         Filtration value of every simplex, ordered by dimension, in the units of the
-        function. The value of a simplex is at least that of each of its faces, and at
-        most ``upper``. *Not* private.
+        function: at least that of each of its faces, and at most ``upper``.
     sensitivity : float
         Largest change of any value when one record is replaced, in the units of the
-        function. A record is one point of the cloud, or all points of one person. The
-        noise of a private release is proportional to it.
+        function. A record is one point of the cloud, or all points of one person.
     upper : float
-        Public upper bound of the values. From this level on, every simplex belongs to
-        the sublevel set.
+        Public upper bound of the values.
     n_points : int
-        Number of records in the cloud: points, or people. It is public, because
-        neighbouring clouds differ by replacing one record.
+        Public number of records in the cloud: points, or people.
     statistic : str
         Description of the function, for guarantees and reports.
     approximation_error : float, default=0.0
@@ -387,17 +372,16 @@ class ComplexFiltration(Filtration):
         Whether the domain is public. False means that it was computed from the data
         without a privacy guarantee, so a release is not private.
     bounds_guarantee : PrivacyGuarantee, default=None
-        Guarantee of private landmarks. A release of diagrams adds its own privacy loss
-        to it. None if the landmarks are public and cost nothing.
+        Guarantee of private landmarks, to which a release of diagrams adds its own loss.
+        None if the landmarks are public.
     n_clipped : int, default=None
-        Number of records that the landmarks do not cover, or not completely. *Not*
-        private. None if it is not known.
+        Number of records that the landmarks do not cover, or not completely. None if it
+        is not known.
     unit : str, default="one point of a cloud"
         Description of the privacy unit, for the guarantees of releases.
     smaller : tuple of (values, sensitivity, upper), default=()
         The same function with distances cut off at smaller caps, the largest cap first.
-        A private release may draw one of them. The values are exact and *not* private;
-        the other two numbers are public.
+        A private release may draw one of them.
     complex : LandmarkComplex
         The public simplices. Keyword only.
 

@@ -64,10 +64,7 @@ _LEAST_CAP = 1e-9
 
 
 def neighbour_count(m: float, n: int) -> int:
-    """Return the number of neighbours ``k = ceil(m * n)`` of the mass ``m`` in (0, 1].
-
-    A product that exceeds an integer only because of rounding is not rounded up.
-    """
+    """Return ``k = ceil(m * n)`` for the mass ``m`` in (0, 1], without effects of rounding."""
     if not 0 < m <= 1:
         raise ValueError(f"m must be in (0, 1]; got {quoted(m)}.")
     return min(max(math.ceil(m * n * (1 - 1e-12)), 1), n)
@@ -76,15 +73,11 @@ def neighbour_count(m: float, n: int) -> int:
 def sensitivity_dtm(m: float, n: int, p: float, diameter: float) -> float:
     """Compute the sup-norm sensitivity of the L^p distance-to-measure on a box.
 
-    With ``k = ceil(m n)``, replacing one point changes the sum of the ``k`` smallest
-    ``p``-th powers of distances by at most ``diameter**p``. It therefore changes the
-    distance-to-measure by at most ``(diameter**p / k)**(1/p)``. By stability, this also
-    bounds the bottleneck distance between the persistence diagrams. The bound depends on
-    the set of possible records only through its diameter. It is attained for ``p = 1`` and
-    ``k >= 4`` if two records can be a diameter apart
-    (:func:`~sklearn_dptda.theory.dtm_worst_case`).
-
-    All parameters are public, so the result is public.
+    Replacing one point changes the distance-to-measure by at most
+    ``(diameter**p / k)**(1/p)`` with ``k = ceil(m n)``. By stability, this also bounds the
+    bottleneck distance between the persistence diagrams. The bound is attained for
+    ``p = 1`` and ``k >= 4`` if two records can be a diameter apart
+    (:func:`~sklearn_dptda.theory.dtm_worst_case`). It is public, as all parameters are.
 
     Parameters
     ----------
@@ -138,8 +131,7 @@ def distance_to_measure(
     Returns
     -------
     ndarray of shape (q,)
-        Values in the units of the data. They are exact statistics of the cloud, *not*
-        private.
+        Values in the units of the data. They are exact, *not* private.
 
     See Also
     --------
@@ -175,20 +167,15 @@ class DTMFiltration(BaseGridFiltration):
     """Distance to the empirical measure of each point cloud, on a public grid or on landmarks.
 
     The value at a point is the ``p``-mean of its distances to the ``k = ceil(m n)`` nearest
-    points of the cloud. The sublevel sets of this function are a robust version of unions of
-    balls: adding or removing one point has little effect. The noise that differential
-    privacy requires for its persistence diagrams is therefore small.
-
-    A grid supports up to four coordinates. With ``landmarks``, any number of coordinates is
-    possible: the function is then evaluated at points inside all simplices that the
-    landmarks span.
+    points of the cloud. One point has little effect on it, so that private diagrams of this
+    function need little noise. A grid supports up to four coordinates, and ``landmarks`` any
+    number: the function is then evaluated inside all simplices that the landmarks span.
 
     Parameters
     ----------
     m : float, default=0.1
         Mass: the share of the points that each value averages over, in (0, 1]. A larger
-        ``m`` has a smaller sensitivity, so a private release has less noise, but it blurs
-        small features.
+        ``m`` has a smaller sensitivity, but blurs small features.
     p : float, default=1
         Order of the mean, at least 1. ``p=1`` has the smallest sensitivity.
     %(grid_of_clouds)s
@@ -196,37 +183,29 @@ class DTMFiltration(BaseGridFiltration):
         Public cap of distances, in the units of the data: longer distances count as this
         one. The sensitivity is proportional to it.
 
-        - None uses half the longest side of the box, or half the largest distance between
-          two landmarks. This cap removes hardly any feature, except for components in
-          opposite corners.
-        - ``inf`` does not cap distances within the box. With landmarks, it uses the largest
-          distance between two landmarks.
-        - ``"private"`` uses the same cap as None, and also computes the function under six
-          smaller caps, down to an eighth of it. :class:`PrivatePersistence` draws the cap
-          together with the diagrams, at no additional privacy loss.
-          :class:`PersistenceProfile` spends a part of its privacy budget on the choice,
-          if there are enough points to make this worthwhile.
+        - None uses half the longest side of the box, or half the largest distance between two
+          landmarks. It hardly affects features, except components in opposite corners.
+        - ``inf`` uses the diagonal of the box, or the largest distance between two landmarks.
+        - ``"private"`` uses the cap of None and six smaller ones, down to an eighth of it.
+          :class:`PrivatePersistence` draws one of them with the diagrams, at no additional
+          privacy loss. :class:`PersistenceProfile` spends a part of its budget on the choice
+          if there are enough points.
     method : {"auto", "exact", "lattice"}, default="auto"
         How to compute the values on a grid. It does not affect the sensitivity.
 
         - ``"exact"`` uses the points.
-        - ``"lattice"`` first moves each point to the nearest node of a public lattice and
-          works with counts. The running time after one pass over the points does not
-          depend on their number. The values differ from the exact ones by at most half
-          the diagonal of a lattice cell.
-        - ``"auto"`` chooses the faster method. It also chooses exact values if the error of
-          the lattice is larger than the sensitivity and they take at most about 30 seconds.
+        - ``"lattice"`` first moves each point to the nearest node of a public lattice, which
+          changes values by at most half the diagonal of a cell, and is fast for many points.
+        - ``"auto"`` chooses the faster method, or exact values if the error of the lattice is
+          larger than the sensitivity and they take at most about 30 seconds.
     %(refinement)s
     landmarks : array-like, LandmarkComplex or estimator, default=None
-        Public points of shape (n_landmarks, d) close to the clouds, in place of a grid.
-        Leave ``bounds``, ``resolution``, ``method`` and ``refinement`` at their defaults
-        in this case.
-
-        A :class:`~sklearn_dptda.cluster.PrivateLandmarks` is fitted to the clouds in
-        ``fit`` and spends its own privacy budget. A private estimator that is already
-        fitted, passed in a :class:`~sklearn.frozen.FrozenEstimator`, provides its
-        ``cluster_centers_`` or rows of its ``sample``. In both cases, the guarantee of
-        private diagrams includes the guarantee of the landmarks.
+        Public points of shape (n_landmarks, d) close to the clouds, in place of a grid. Leave
+        ``bounds``, ``resolution``, ``method`` and ``refinement`` at their defaults. A
+        :class:`~sklearn_dptda.cluster.PrivateLandmarks` is fitted to the clouds in ``fit``
+        and spends its own privacy budget. A fitted private estimator in a
+        :class:`~sklearn.frozen.FrozenEstimator` provides its ``cluster_centers_`` or rows of
+        its ``sample``. The guarantee of private diagrams includes that of the landmarks.
     %(people_memory_and_jobs)s
 
     Attributes
@@ -236,16 +215,13 @@ class DTMFiltration(BaseGridFiltration):
     bounds_guarantee_ : PrivacyGuarantee or None
         Guarantee of a private box or of private landmarks. None if nothing was spent.
     clipped_share_ : float
-        Private estimate of the share of the points outside a private box, which is
-        released together with the box. For public bounds,
-        :class:`~sklearn_dptda.PrivatePersistence` releases it if ``clipped_share=True``.
+        Private share of the points outside a private box.
     axes_ : tuple of ndarray
         Coordinates of the public grid along each axis.
     refinement_ : int
         Number of lattice steps per grid step.
     complex_ : LandmarkComplex
-        The public simplices. Only with ``landmarks``; of the attributes above, only
-        ``bounds_guarantee_`` exists in this case.
+        The public simplices. With it, only ``bounds_guarantee_`` exists of the above.
     n_features_in_ : int
         Dimension of the points.
 
@@ -258,22 +234,15 @@ class DTMFiltration(BaseGridFiltration):
     -----
     .. rubric:: Privacy
 
-    The filtrations are exact and *not* private. Each carries its sensitivity: replacing one
-    of the ``n`` points of a cloud changes every value by at most ``max_distance / k**(1/p)``,
-    where ``k = ceil(m * n)``. The sums are exact integers, so rounding does not increase the
-    sensitivity. With ``groups``, the same bound holds for ``n`` people and the replacement of
-    all points of one person.
-
-    Landmarks do not represent points that are far from all of them. The ``n_clipped`` of a
-    filtration counts points farther away than the ``reach`` of the complex, and
-    ``PrivatePersistence(clipped_share=True)`` releases their share.
+    The filtrations are exact and *not* private. Each carries its sensitivity: that of
+    :func:`sensitivity_dtm` for the cap, and a bound on rounding errors. With ``groups``, it is
+    that of ``n`` people and the replacement of all points of one person. The points that no
+    landmark or public box covers are counted: ``PrivatePersistence(clipped_share=True)``
+    releases their share.
 
     References
     ----------
     T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis".
-
-    F. Chazal, D. Cohen-Steiner, Q. Mérigot, "Geometric inference for probability measures",
-    2011.
 
     Examples
     --------
@@ -283,15 +252,6 @@ class DTMFiltration(BaseGridFiltration):
     >>> filtration, = DTMFiltration(m=0.2, bounds=(-3, 3.5)).fit_transform([X])
     >>> filtration.shape, round(filtration.sensitivity, 4)
     ((101, 101), 0.0163)
-
-    With any number of columns, on private landmarks:
-
-    >>> from sklearn_dptda.cluster import PrivateLandmarks
-    >>> X = make_two_circles(1000, random_state=0) @ [[1, 1, 0, 0, 1], [0, 1, 1, 1, 0]]
-    >>> landmarks = PrivateLandmarks(30, bounds=(-6, 6))
-    >>> filtration, = DTMFiltration(landmarks=landmarks).fit_transform([X])
-    >>> filtration.complex.landmarks.shape, len(filtration) == filtration.complex.n_simplices
-    ((30, 5), True)
     """
 
     _parameter_constraints = {
@@ -341,12 +301,10 @@ class DTMFiltration(BaseGridFiltration):
             :meth:`make_histogram` can replace clouds. With ``groups``, each cloud is a data
             frame with a column of ids, or a list of arrays with one array per person.
         y : Ignored
-            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
-            The fitted estimator.
         """
         if self.landmarks is None:
             self._forget("complex_")

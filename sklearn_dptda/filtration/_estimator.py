@@ -68,9 +68,8 @@ class BaseFiltration(
         Returns
         -------
         list of Filtration
-            One for each cloud, in the same order. They are exact statistics, *not*
-            private. If the same object appears several times in ``X``, the result
-            contains the same filtration at these positions.
+            One for each cloud, in the same order, and the same one for each occurrence of one
+            object in ``X``. They are exact statistics, *not* private.
         """
         check_is_fitted(self)
         items = check_collection(X)
@@ -107,10 +106,7 @@ class BaseFiltration(
         return clouds
 
     def _check_to_fit(self, X: Iterable[Any]) -> tuple[list[Cloud], list[Cloud]]:
-        """Return all clouds, and each distinct cloud once, so that repeated points count once.
-
-        Identity is decided by the objects that were passed, not by the copies that checks make.
-        """
+        """Return all clouds, and each distinct object once, so that repeated points count once."""
         items = check_collection(X)
         clouds = self._check(items)
         if not self.groups:

@@ -21,10 +21,7 @@ class Capped(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Filtration:
-    """Base of functions of one point cloud at public evaluation points, with public bounds.
-
-    Subclasses add a field that says where the values are located.
-    """
+    """Base of functions of one point cloud at public evaluation points, with public bounds."""
 
     values: FloatArray = field(repr=False)
     sensitivity: float
@@ -81,42 +78,34 @@ class GridFiltration(Filtration):
     Parameters
     ----------
     values : ndarray of shape (r_1, ..., r_d)
-        Filtration value of every grid node, at most ``upper``, in the units of the
-        function. *Not* private.
+        Value of every grid node, at most ``upper``, in the units of the function.
     sensitivity : float
         Largest change of any value when one record is replaced, in the units of the
-        function. A record is one point of the cloud, or all points of one person. The
-        noise of a private release is proportional to it.
+        function. A record is one point of the cloud, or all points of one person.
     upper : float
-        Public upper bound of the values. From this level on, every node belongs to the
-        sublevel set.
+        Public upper bound of the values.
     n_points : int
-        Number of records in the cloud: points, or people. It is public, because
-        neighbouring clouds differ by replacing one record.
+        Public number of records in the cloud: points, or people.
     statistic : str
         Description of the function, for guarantees and reports.
     approximation_error : float, default=0.0
         Largest difference, apart from floating-point errors, between the values and
-        those of the original points. It is half the diagonal of a lattice cell if the
-        points were first moved to a lattice.
+        those of the original points.
     public_bounds : bool, default=True
         Whether the box is public. False means that it was computed from the data
         without a privacy guarantee, so a release is not private.
     bounds_guarantee : PrivacyGuarantee, default=None
-        Guarantee of a private box. A release of diagrams adds its own privacy loss to
-        it. None if the box is public and costs nothing.
+        Guarantee of a private box, to which a release of diagrams adds its own loss. None
+        if the box is public.
     n_clipped : int, default=None
-        Number of records that were outside the box, or partly outside, and were
-        clipped to it. *Not* private. None if it is not known.
+        Number of records clipped to the box, at least in part. None if it is not known.
     unit : str, default="one point of a cloud"
         Description of the privacy unit, for the guarantees of releases.
     smaller : tuple of (values, sensitivity, upper), default=()
         The same function with distances cut off at smaller caps, the largest cap first.
-        A private release may draw one of them. The values are exact and *not* private;
-        the other two numbers are public.
+        A private release may draw one of them.
     axes : tuple of ndarray
-        Coordinates of the grid nodes along each axis, in the units of the data. Keyword
-        only.
+        Grid nodes along each axis, in the units of the data. Keyword only.
 
     Attributes
     ----------

@@ -50,9 +50,7 @@ _NANOSECONDS_FOR_EXACT_VALUES = 30e9
 class ValuesAhead:
     """Public facts about the values of any ``n`` points, known before they are computed.
 
-    ``statistic``, ``sensitivity`` and ``upper`` are those of :class:`GridFiltration`. Values that
-    are computed on a lattice differ from the exact ones by at most ``lattice_error``. Costs are
-    rough estimates in nanoseconds.
+    ``lattice_error`` bounds the difference of values on a lattice. Costs are in nanoseconds.
     """
 
     statistic: str
@@ -98,12 +96,10 @@ class BaseGridFiltration(BaseFiltration):
             ``groups``, each cloud is a data frame with a column of ids, or a list of arrays
             with one array per person.
         y : Ignored
-            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
-            The fitted estimator.
         """
         clouds, distinct = self._check_to_fit(X)
         d = n_features_of(clouds[0])
@@ -137,8 +133,7 @@ class BaseGridFiltration(BaseFiltration):
     def _refine_for(self, n_people: int) -> None:
         """Refine the lattice until its error is below what one of ``n_people`` people can change.
 
-        There are no exact values for people. The refinement stops when the work would exceed the
-        limit for exact values of points.
+        The refinement stops when the work exceeds the limit for exact values of points.
         """
         last, ahead = self.refinement_, self._values_ahead(n_people)
         while (
@@ -279,9 +274,8 @@ class BaseGridFiltration(BaseFiltration):
         Returns
         -------
         LatticeHistogram, PeopleHistogram, or with ``landmarks`` PlaceHistogram
-            You can update it with further chunks, add it to the histograms of other parts of
-            the cloud, and pass it to :meth:`transform` in place of the cloud. It is an exact
-            statistic, *not* private.
+            Update it with further chunks, add it to the histograms of other parts, and pass it
+            to :meth:`transform` in place of the cloud. It is exact, *not* private.
         """
         check_is_fitted(self)
         count, empty = self._counting()
@@ -383,9 +377,9 @@ def remark_on_sides(low: FloatArray, high: FloatArray) -> str | None:
 
 
 def resolution_for(error: float, sides: FloatArray) -> int:
-    """Return the nodes per axis for which no point of a box is farther than ``error`` from a node.
+    """Return the nodes per axis for which no point is farther than ``error`` from a node.
 
-    It is the default resolution if that is enough, and always less than twice the default.
+    It is the default resolution, or less than twice the default.
     """
     least = _DEFAULT_RESOLUTION.get(len(sides), 2)
     needed = 1 + math.ceil(float(np.linalg.norm(sides)) / (2 * error))

@@ -27,14 +27,10 @@ def sensitivity_kernel_distance(
 ) -> float:
     """Compute the sup-norm sensitivity of the Gaussian kernel distance.
 
-    Replacing one point moves the mean embedding by ``(phi(X') - phi(X)) / n``, whose norm is
-    at most ``sqrt(2 - 2 K(X, X')) / n``. By the triangle inequality, the distance to the
-    embedding changes by no more than that. A cloud whose points all coincide attains the
-    bound. The squared distance changes by up to ``(4 - 2 / n) / n``. Its range is 2 rather
-    than ``sqrt(2)``, so relative to the range this is worse, and the filtration uses the
-    plain distance.
-
-    All parameters are public, so the result is public.
+    Replacing one point changes the distance by at most ``sqrt(2 - 2 K(X, X')) / n``, which a
+    cloud whose points all coincide attains. The squared distance changes by up to
+    ``(4 - 2 / n) / n``, which is more relative to its range. The bound is public, as all
+    parameters are.
 
     Parameters
     ----------
@@ -75,10 +71,9 @@ def sensitivity_kernel_distance(
 class KernelDistanceFiltration(BaseGridFiltration):
     """Gaussian kernel distance to the empirical measure of each point cloud, on a public grid.
 
-    This is the distance between the embedding of a grid node and the mean embedding of the
-    cloud, in the reproducing kernel Hilbert space of
-    ``K(x, y) = exp(-|x - y|^2 / (2 bandwidth^2))``. It is smooth, has no unit, and is small
-    where the points are dense.
+    This is the distance between a grid node and the cloud in the reproducing kernel Hilbert
+    space of ``K(x, y) = exp(-|x - y|^2 / (2 bandwidth^2))``. It is smooth, has no unit, and
+    is small where the points are dense.
 
     Parameters
     ----------
@@ -90,12 +85,11 @@ class KernelDistanceFiltration(BaseGridFiltration):
         How to compute the values. It does not affect the sensitivity.
 
         - ``"exact"`` uses the points.
-        - ``"lattice"`` first moves each point to the nearest node of a public lattice and
-          works with counts. The running time after one pass over the points does not
-          depend on their number. The values differ from the exact ones by at most half
-          the diagonal of a lattice cell, divided by ``bandwidth``.
-        - ``"auto"`` chooses the faster method. It also chooses exact values if the error of
-          the lattice is larger than the sensitivity and they take at most about 30 seconds.
+        - ``"lattice"`` first moves each point to the nearest node of a public lattice, which
+          changes values by at most half the diagonal of a cell, divided by ``bandwidth``. It
+          is fast for many points.
+        - ``"auto"`` chooses the faster method, or exact values if the error of the lattice is
+          larger than the sensitivity and they take at most about 30 seconds.
     %(refinement)s
     %(people_memory_and_jobs)s
 
@@ -106,8 +100,7 @@ class KernelDistanceFiltration(BaseGridFiltration):
     bounds_guarantee_ : PrivacyGuarantee or None
         Guarantee of a private box. None if nothing was spent.
     clipped_share_ : float
-        Private estimate of the share of the points outside a private box, which is
-        released together with the box.
+        Private share of the points outside a private box.
     axes_ : tuple of ndarray
         Coordinates of the public grid along each axis.
     refinement_ : int
@@ -124,14 +117,10 @@ class KernelDistanceFiltration(BaseGridFiltration):
     -----
     .. rubric:: Privacy
 
-    The filtrations are exact and *not* private. Replacing one of ``n`` points moves the mean
-    embedding, and so every value, by at most ``sqrt(2 - 2 K_min) / n``, where ``K_min`` is
-    the kernel at the diameter of the box. A cloud whose points all coincide attains this
-    bound. With ``groups``, the same bound holds for ``n`` people and the replacement of all
-    points of one person. The squared distance has twice the sensitivity relative to its
-    range, so the plain distance is used. Values below the sensitivity are raised to it,
-    because the square root would amplify rounding errors there. This map does not expand
-    distances, so the sensitivity remains valid.
+    The filtrations are exact and *not* private. Each carries its sensitivity: that of
+    :func:`sensitivity_kernel_distance` for the diameter of the box, and a bound on rounding
+    errors. With ``groups``, it is that of ``n`` people and the replacement of all points of
+    one person. Values below the sensitivity are raised to it.
 
     References
     ----------
@@ -204,7 +193,7 @@ class KernelDistanceFiltration(BaseGridFiltration):
         """Bound the rounding error of squared distances of both neighbours together.
 
         A squared distance consists of three means of numbers in [0, 1]. An inner product of ``t``
-        terms, in any order, has an error of at most ``t`` half units in the last place.
+        terms has an error of at most ``t`` half units in the last place.
         """
         rows = self._rows_in_memory(max(self._floats_per_point(), 3 * n))
         block = min(n, _POINTS_PER_PRODUCT, rows)

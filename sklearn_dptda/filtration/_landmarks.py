@@ -24,10 +24,9 @@ from sklearn_dptda.utils._clouds import check_cloud
 def find_landmarks(
     given: ArrayLike | LandmarkComplex | BaseEstimator, clouds: list[Cloud], unit: str
 ) -> tuple[LandmarkComplex, PrivacyGuarantee | None, list[str]]:
-    """Return the complex on the landmarks, the guarantee of private ones, and warnings to issue.
+    """Return the complex, the guarantee of private landmarks, and warnings to issue.
 
-    Private landmarks are fitted to the clouds, which spends privacy budget. ``unit`` describes the
-    records of the clouds.
+    Private landmarks are fitted to clouds of ``unit`` records, which spends privacy budget.
     """
     n_features = n_features_of(clouds[0])
     if isinstance(given, PrivateLandmarks):

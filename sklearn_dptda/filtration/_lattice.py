@@ -16,10 +16,8 @@ class LatticeHistogram:
     """Numbers of points that are nearest to each node of a public lattice.
 
     Points outside the bounds are clipped to them. The histograms of parts of a point cloud
-    add up to the histogram of the whole cloud. You can therefore stream a cloud in chunks,
-    or count its parts where they are stored.
-
-    A histogram is an exact statistic of the cloud: *not* private.
+    add up to that of the whole cloud, so that you can stream a cloud in chunks, or count its
+    parts where they are stored. A histogram is an exact statistic: *not* private.
 
     Parameters
     ----------
@@ -87,8 +85,7 @@ class LatticeHistogram:
         X : array-like of shape (n, d)
             The points, all finite. An empty chunk is allowed.
         batch_size : int, default=1_000_000
-            Number of rows that are processed at a time. It bounds the working memory and
-            does not change the result.
+            Number of rows at a time, which bounds the working memory.
 
         Returns
         -------
@@ -104,10 +101,9 @@ class LatticeHistogram:
     def sql(self, table: str, columns: Sequence[str]) -> str:
         """Return a query that counts the points of a table where the database holds them.
 
-        The database returns one line for each node that has points, so that no point leaves it.
-        Pass the lines to :meth:`update_counts`. The counts equal those of :meth:`update`, ties
-        included. The query needs ``FLOOR``, ``CASE`` and ``GROUP BY``, and runs on PostgreSQL,
-        DuckDB and SQLite, among others.
+        The database returns one line for each node that has points. Pass the lines to
+        :meth:`update_counts`. The counts equal those of :meth:`update`. The query needs
+        ``FLOOR``, ``CASE`` and ``GROUP BY``, as in PostgreSQL, DuckDB and SQLite.
 
         Parameters
         ----------
@@ -209,7 +205,7 @@ class LatticeHistogram:
         nodes : ndarray of int64, of shape (n,)
             Index of the node in the flattened lattice.
         outside : ndarray of bool, of shape (n,)
-            Whether each point is outside the bounds.
+            True outside the bounds.
         """
         steps = (np.array(self.shape) - 1) / (self.high - self.low)
         inside = np.clip(points, self.low, self.high)
@@ -218,17 +214,15 @@ class LatticeHistogram:
         return nodes, (inside != points).any(axis=1)
 
     def matches(self, other: "LatticeHistogram") -> bool:
-        """Return whether another histogram has the same lattice.
+        """Return whether another histogram has the same bounds and shape.
 
         Parameters
         ----------
         other : LatticeHistogram
-            The other histogram.
 
         Returns
         -------
         bool
-            Whether the bounds and the shapes agree.
         """
         return (
             self.shape == other.shape

@@ -61,9 +61,8 @@ def nearest_squared(
 def _nearest_by_tree(points: FloatArray, tree: KDTree, queries: FloatArray, k: int) -> FloatArray:
     """Return exactly the squares that all points would give.
 
-    The tree rounds when it leaves out points, so it may miss one that is as far away as the k-th.
-    If a spare neighbour is clearly farther, nothing is missing. Otherwise, all points up to a
-    little beyond the k-th are examined.
+    The tree rounds, so it may miss a point as far away as the k-th. Unless a spare neighbour is
+    clearly farther, all points up to a little beyond the k-th are examined.
     """
     n = min(k + 1, len(points))
     distances, places = (found.reshape(len(queries), n) for found in tree.query(queries, n))
@@ -92,10 +91,9 @@ def _squared_distances(queries: FloatArray, points: FloatArray) -> FloatArray:
 class FixedPointPower:
     """``p``-th powers of capped distances as integers, so that sums are exact.
 
-    A distance ``t`` becomes ``round(2**bits * min(t / cap, 1)**p)``. This map acts on one record at
-    a time and has values in ``{0, ..., 2**bits}``. The sum of the ``k`` smallest values is then an
-    exact integer, and replacing one record moves it by at most ``2**bits``, in whatever order the
-    sum is computed. A smaller cap is a share of this cap, and its integers have a smaller maximum.
+    A distance ``t`` becomes ``round(2**bits * min(t / cap, 1)**p)``. The sum of the ``k`` smallest
+    values is exact in any order, and replacing one record moves it by at most ``2**bits``. The
+    integers of a smaller cap, a share of this one, have a smaller maximum.
     """
 
     def __init__(
@@ -151,11 +149,9 @@ def tiled_sums(
     ``axes`` are the increasing coordinates of the nodes. The computation uses at most ``memory``
     MiB, but never less than one node at a time needs.
 
-    The distances of two nodes to their k-th nearest points differ by at most the distance between
-    the nodes. Consider a tile of nodes with centre ``c`` and radius ``t``. Points that are closer
-    to ``c`` than ``r_k(c) - 2 t`` are among the nearest points of all its nodes, and points beyond
-    ``r_k(c) + 2 t`` are among the nearest points of none. Only the ring between them has to be
-    examined node by node.
+    In a tile of nodes with centre ``c`` and radius ``t``, points closer to ``c`` than ``r_k(c) - 2
+    t`` are near all of its nodes, and points beyond ``r_k(c) + 2 t`` near none, so only the ring
+    between them is examined node by node.
     """
     if len(points) >= _DIRECT * power.k:
         sums = scattered_sums(points, _corners(axes), power, memory)
@@ -224,9 +220,8 @@ def whole_squares(
 ) -> Iterator[tuple[slice, FloatArray]]:
     """Yield the squared distances of places from all points, for blocks of places.
 
-    Coordinates are whole numbers, and their products and sums are exact. A distance therefore
-    depends only on its own point, whatever the order of summation in a matrix product. Points are
-    clipped to the box of the places enlarged by the cap, because all points beyond count alike.
+    Coordinates are whole numbers, so that a distance depends only on its own point. Points are
+    clipped to the box of the places enlarged by the cap.
     """
     step, low = _lattice_about(places, cap)
     most = places.max(axis=0) + cap - low
@@ -259,8 +254,8 @@ def weighted_sums(
 ) -> list[tuple[NDArray[np.int64], FloatArray]]:
     """Sum the integers of the nearest points whose total weight is ``power.k``, for each cap.
 
-    ``weights`` are positive integers in units of ``2**-bits``, none of which exceeds one. As with
-    :func:`lattice_sums`, each result consists of whole integers and the sum of the fractions.
+    ``weights`` are positive integers in units of ``2**-bits``, none of which exceeds one. Results
+    have the form of those of :func:`lattice_sums`.
     """
     refuse_too_many_people(power.k)
     found = np.empty((len(power.tops), 2, len(places)), dtype=np.int64)
@@ -285,11 +280,7 @@ def weighted_sums(
 
 @dataclass(frozen=True)
 class _Tiles:
-    """Boxes of neighbouring nodes.
-
-    ``parts`` contains the slices of the axes. ``blur`` bounds the displacement of a point by the
-    rounding of coordinates.
-    """
+    """Boxes of nodes, as slices of the axes; ``blur`` bounds the rounding of coordinates."""
 
     parts: list[tuple[slice, ...]]
     centres: FloatArray
@@ -419,14 +410,12 @@ def lattice_sums(
 ) -> list[tuple[NDArray[np.int64], FloatArray | None]]:
     """Sum the integers of the ``power.k`` nearest points at every ``refinement``-th lattice node.
 
-    There is one result for each cap. If each record is a person, a fraction of a person may be near
-    a node. Each result then consists of whole integers and the sum of the fractions.
+    There is one result for each cap. If records are people, of whom a fraction may be near a node,
+    it consists of whole integers and the sum of the fractions.
 
-    The sum of the ``k`` smallest values is the integral, over the radius, of the number of the
-    ``k`` neighbours that are still missing. The offsets between a node and the lattice are the same
-    for all nodes. Shells of equal distance are therefore visited once for the whole grid, nearest
-    first, and the cost does not depend on the number of points. Under a smaller cap the integral
-    ends earlier, so one pass computes the sums for all caps.
+    The sum is the integral, over the radius, of the number of the ``k`` neighbours that are still
+    missing. Shells of equal distance are visited once for the whole grid, nearest first, so the
+    cost does not depend on the number of points, and one pass computes the sums for all caps.
     """
     shape = np.array(histogram.shape)
     spacing = (histogram.high - histogram.low) / (shape - 1)
@@ -481,7 +470,7 @@ def _phases(counts: IntArray, reach: IntArray, refinement: int) -> IntArray:
 class _Missing:
     """Exact sum of missing neighbours times distances, in two numbers if people have fractions.
 
-    One number of 64 bits cannot hold 40 bits of distances and 22 bits of fractions of many people.
+    64 bits cannot hold 40 bits of distances and 22 bits of fractions of many people.
     Proof: doc/theory/people.md, "Integer weights".
     """
 

@@ -64,10 +64,7 @@ def _one_array_each(cloud: Any, name: str, n_features: int | None) -> tuple[Floa
 
 
 class _Pairs(NamedTuple):
-    """People, and their numbers of points near each node: pairs sorted by person, then by node.
-
-    The key of a pair is ``person * n_nodes + node``: one number takes less memory than two.
-    """
+    """Numbers of points of people near nodes, with the key ``person * n_nodes + node``, sorted."""
 
     n_nodes: int
     people: list[Any]
@@ -91,10 +88,8 @@ class PeopleHistogram:
     """Numbers of points of each person that are nearest to each node of a public lattice.
 
     Points outside the bounds are clipped to them. The histograms of parts of a point cloud
-    add up to the histogram of the whole cloud, even if the points of one person are spread
-    over several parts.
-
-    A histogram is an exact statistic of the cloud: *not* private.
+    add up to that of the whole cloud, even if the points of one person are spread over
+    several parts. A histogram is an exact statistic: *not* private.
 
     Parameters
     ----------
@@ -176,15 +171,13 @@ class PeopleHistogram:
         return self
 
     def weighted(self) -> LatticeHistogram:
-        """Return integer weights of the nodes, where each person has a total weight of 2**22.
+        """Return the sums of integer weights at the nodes, 2**22 for each person. *Not* private.
 
-        Cumulative counts are rounded down. The weights of a person therefore add up to exactly
-        2**22, and depend only on the points of that person.
+        The weights of a person depend only on the points of that person.
 
         Returns
         -------
         LatticeHistogram
-            Sums of the weights at each node. An exact statistic, *not* private.
         """
         whole = self._whole()
         codes = whole.codes
@@ -228,10 +221,7 @@ class PeopleHistogram:
 
 
 def point_weights(ids: list[Any]) -> IntArray:
-    """Return integer weights of points, 2**22 for each person, as in :class:`PeopleHistogram`.
-
-    They depend only on how many points a person has, and on the order of these points.
-    """
+    """Return integer weights of points, 2**22 for each person, by the order of their points."""
     people, codes = codes_of(ids)
     totals = np.bincount(codes, minlength=len(people)).astype(np.int64)
     order, weights = np.argsort(codes, kind="stable"), np.empty(len(codes), dtype=np.int64)

@@ -21,12 +21,9 @@ _BITS, _ROWS, _PLACES, _MEMORY = 8, 1 << 12, 1 << 12, 64.0
 class PlaceHistogram:
     """Numbers of points at each distance from every evaluation point ("place") of a complex.
 
-    Histograms of parts of a cloud add up to the histogram of the whole cloud, so a cloud
-    can be streamed in chunks or counted where its parts are stored. Each distance is
-    rounded, independently of all others, to a multiple of 1/256 of the cap.
-
-    A histogram is an exact statistic of the cloud: *not* private. Create it with
-    :meth:`DTMFiltration.make_histogram`.
+    Histograms of parts of a cloud add up to the histogram of the whole cloud. Each distance
+    is rounded, by itself, to a multiple of 1/256 of the cap. A histogram is an exact
+    statistic: *not* private. Create it with :meth:`DTMFiltration.make_histogram`.
 
     Parameters
     ----------

@@ -46,28 +46,24 @@ _SHELVES: list[_Shelf] = []
 def reuse_functions(max_bytes: int = 1 << 30) -> Iterator[None]:
     """Compute the function of a cloud once for all fits of a block, such as those of a search.
 
-    A search over ``epsilon`` computes the same functions for each candidate, and
-    cross-validation computes them again for each fold. Within this block,
-    ``transform`` of a filtration looks up the functions that it has computed
-    before, for equal points and equal parameters. The results are the same.
+    Within this block, ``transform`` of a filtration looks up the functions that it has
+    computed before, for equal points and equal parameters. The results are the same.
 
     Parameters
     ----------
     max_bytes : int, default=2**30
-        Memory for functions. If more is needed, those that were used least
-        recently are computed again.
+        Memory for functions. Beyond it, those used least recently are computed again.
 
     Notes
     -----
     .. rubric:: Privacy
 
     The functions are exact and *not* private. They stay in the memory of this
-    process, as the points do, and are gone at the end of the block. They are
-    never pickled or written to a file. Releases, payments and guarantees do
-    not change: equal clouds of two people remain two records. Worker processes
-    do not share the block: use ``n_jobs=None`` or joblib's backend
-    ``"threading"`` for the search. A filtration with ``n_jobs`` uses threads
-    within the block, and processes elsewhere.
+    process until the end of the block, and are never pickled or written to a file.
+    Releases, payments and guarantees do not change: equal clouds of two people remain
+    two records. Worker processes do not share the block: use ``n_jobs=None`` or
+    joblib's backend ``"threading"`` for the search. A filtration with ``n_jobs`` uses
+    threads within the block.
 
     Examples
     --------
@@ -100,8 +96,7 @@ def preferred_workers() -> str | None:
 def computed_once(compute: Callable[..., Any], estimator: Any, cloud: Any, unit: str) -> Any:
     """Return ``compute(cloud, unit)``, or an equal object if a block has computed it before.
 
-    Every call returns an object of its own: a release takes one object for the records of one
-    cloud, and equal clouds of two people must not become one.
+    Equal clouds of two people must not become one object, since releases tell records by objects.
     """
     if not _SHELVES:
         return compute(cloud, unit)

@@ -133,10 +133,7 @@ def _sparse_of(X: Any) -> Any:
 def of_pairs(
     rows: IntArray, columns: IntArray, shape: tuple[int, int], symmetric: bool
 ) -> csr_array:
-    """Return the adjacency matrix of pairs of nodes, in float32.
-
-    With ``symmetric``, each pair sets two entries.
-    """
+    """Return the adjacency matrix of pairs, in float32; ``symmetric`` sets two entries each."""
     if symmetric:
         rows, columns = np.r_[rows, columns], np.r_[columns, rows]
     data = np.ones(len(rows), dtype=np.float32)

@@ -40,15 +40,15 @@ class AdjacencySpectralEmbedding(
 ):
     """Coordinates of the nodes of a graph from leading eigenvectors of its adjacency matrix.
 
-    The embedding estimates the latent positions of a random dot product graph, up to rotation.
-    If the pairs of the graph were flipped, it estimates the positions for the graph before the
-    flips.
+    The embedding estimates the latent positions of a random dot product graph, up to
+    rotation. If pairs were flipped, it estimates the positions before the flips.
 
     Parameters
     ----------
     n_components : int, default=None
         Number of coordinates. None uses the eigenvalues that exceed the noise and that are
-        confirmed by links left out, at least 1 and at most ``max_components``.
+        confirmed by links left out, at least 1 and at most ``max_components``. If there are
+        many groups, this works better than their number.
     flip_probability : float or "auto", default="auto"
         Probability with which pairs were flipped, in [0, 0.5). ``"auto"`` uses the
         probability that is stored with the graph, as in a release of :class:`EdgeFlip`, or
@@ -56,38 +56,35 @@ class AdjacencySpectralEmbedding(
     max_components : int, default=20
         Largest number of coordinates if ``n_components`` is None.
     normalize : bool, default=True
-        Whether :meth:`transform` and :meth:`fit_transform` return directions. Directions are
-        the coordinates, scaled by the reliable part of their eigenvalues, and divided by
-        their Euclidean length or by the standard deviation of their noise, whichever is
-        larger. Nodes about which little is known are then close to zero. Use True for
-        clustering. Use False for positions, shapes and inner products; these positions are
-        also in ``embedding_``.
+        Whether :meth:`transform` and :meth:`fit_transform` return directions: coordinates,
+        scaled by the reliable part of their eigenvalues, and divided by their Euclidean
+        length or by the standard deviation of their noise, whichever is larger. Nodes about
+        which little is known are then close to zero. Use True for clustering, since
+        :doc:`groups are rays </guide/networks>` from the origin. Use False for positions,
+        shapes and inner products; these positions are also in ``embedding_``.
     random_state : int, RandomState instance or None, default=0
-        Seed of the start vectors of the eigensolver and of the choice of the links left out.
-        It has no effect on privacy.
+        Seed of the eigensolver and of the choice of the links left out. It has no effect on
+        privacy.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n_nodes, `n_components_`)
         Coordinates of the nodes, never normalised. Those of positive eigenvalues come first.
     eigenvalues_ : ndarray of shape (`n_components_`,)
-        Eigenvalues of the adjacency matrix without bias. Eigenvalues whose absolute value is
-        at most 1.05 times ``noise_edge_`` cannot be distinguished from noise in this graph.
-        If ``n_components`` is given, some of them may be of this kind.
+        Eigenvalues of the adjacency matrix without bias. Those of at most 1.05 times
+        ``noise_edge_`` in absolute value, which a given ``n_components`` can include, cannot
+        be distinguished from noise.
     signature_ : ndarray of shape (`n_components_`,)
         Signs of the eigenvalues. In a generalised random dot product graph, the products of
         a coordinate with the sign -1 are subtracted.
     reliability_ : ndarray of shape (`n_components_`,)
-        Share of each eigenvalue that is not noise, from 0.1 to 1. It is the average over five
-        splits of how well one tenth of the links, left out, confirms what the other links
-        show. For most packed releases, it follows from a formula for noise that is the same
-        for all pairs.
+        Share of each eigenvalue that is not noise, from 0.1 to 1, judged by
+        :doc:`links left out </theory/graphs>`.
     n_components_ : int
         Number of coordinates.
     noise_edge_ : float
-        Approximate largest eigenvalue of the noise of flips and sampling,
-        ``2 sqrt(n_nodes v)`` with ``v`` the variance of a pair. It is an estimate for graphs
-        with many nodes, and as private as the graph.
+        Approximate largest eigenvalue of the noise of flips and sampling, for graphs with
+        many nodes.
     flip_probability_ : float
         The probability of flips that was used.
     n_features_in_ : int
@@ -104,33 +101,14 @@ class AdjacencySpectralEmbedding(
 
     This is post-processing: the results are as private as the graph, normalised or not.
 
-    .. rubric:: Method
-
-    The unbiased matrix ``(A - p) / (1 - 2 p)`` is never formed.
-    :func:`~sklearn_dptda.theory.detection_limit` tells you in advance how large groups must be
-    to be detected despite the noise.
-
-    In a degree-corrected block model, the position of a node is its activity times the
-    position of its group. Groups are therefore rays from the origin, which normalised
-    coordinates concentrate in points. On networks whose degrees vary, this multiplies the
-    agreement between clusters and groups. If there are many groups, the number of components
-    that is chosen automatically works better than the number of groups.
-
     References
     ----------
     J. Hehir, A. Slavkovic, X. Niu, "Consistent spectral clustering of network block models
-    under local differential privacy", 2022.
-
-    S. Vishwanath, J. Hehir, "The shape of edge differential privacy".
-
-    "Signal recovery from random dot product graphs under local differential privacy", 2025,
-    for the unbiased matrix.
-
-    J. Lei, A. Rinaldo, "Consistency of spectral clustering in stochastic block models",
-    Annals of Statistics 43, 2015, for the normalisation.
-
-    F. Chen, S. Roch, K. Rohe, S. Yu, "Estimating graph dimension with cross-validated
-    eigenvalues", 2021, for the links left out.
+    under local differential privacy", 2022; "Signal recovery from random dot product graphs
+    under local differential privacy", 2025, for the unbiased matrix; J. Lei, A. Rinaldo,
+    "Consistency of spectral clustering in stochastic block models", 2015, for the
+    normalisation; F. Chen, S. Roch, K. Rohe, S. Yu, "Estimating graph dimension with
+    cross-validated eigenvalues", 2021, for the links left out.
 
     Examples
     --------
@@ -140,13 +118,6 @@ class AdjacencySpectralEmbedding(
     >>> noisy = EdgeFlip(2.0, random_state=0).fit_transform(A)
     >>> AdjacencySpectralEmbedding().fit_transform(noisy).shape
     (1000, 3)
-
-    Clusters of a noisy graph:
-
-    >>> from sklearn.cluster import KMeans
-    >>> from sklearn.pipeline import make_pipeline
-    >>> embedding = AdjacencySpectralEmbedding(3)
-    >>> labels = make_pipeline(embedding, KMeans(3, random_state=0)).fit_predict(noisy)
     """
 
     _parameter_constraints = {
@@ -182,12 +153,10 @@ class AdjacencySpectralEmbedding(
             The graph: a symmetric matrix of zeros and ones, a networkx graph, or a release of
             :class:`EdgeFlip` or :class:`LaplaceFlip`.
         y : Ignored
-            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
-            The fitted estimator.
         """
         A = _symmetric(X)
         n = A.shape[0]
@@ -237,7 +206,6 @@ class AdjacencySpectralEmbedding(
         X : array-like, sparse matrix of shape (n_nodes, n_nodes), networkx graph or release
             The graph, in the same form as in :meth:`fit`.
         y : Ignored
-            Present for compatibility with scikit-learn.
 
         Returns
         -------

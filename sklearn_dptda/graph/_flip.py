@@ -75,9 +75,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
     @_fit_context(prefer_skip_nested_validation=True)
     @refused_without_trace
     def fit(self, X: GraphLike, y: object = None) -> Self:
-        """Check the graph, and determine the guarantee of :meth:`transform`.
-
-        Nothing is released, and no budget is spent.
+        """Check the graph, and determine the guarantee. No budget is spent.
 
         Parameters
         ----------
@@ -86,12 +84,10 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
             Explicit zeros of a sparse matrix are no edges. A networkx graph whose edges
             have weights other than 1, also zeros, is refused.
         y : Ignored
-            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
-            The fitted estimator.
         """
         A = check_adjacency(X, self.directed)
         self.n_features_in_ = A.shape[1]
@@ -144,9 +140,8 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
     def transform_links(self, X: ArrayLike | SparseLike) -> NoisyAdjacency | PackedAdjacency:
         """Flip links between other nodes and those of the graph, and spend budget.
 
-        Each entry is a record of its own. Do not pass rows of the graph itself: a pair of its
-        nodes would be in two rows, or in one row and in the graph that :meth:`transform`
-        releases, and would be charged only once for two releases.
+        Each entry is a record of its own. Do not pass rows of the graph itself: its pairs
+        would be in two releases, or in two rows of one, and be charged only once.
 
         Parameters
         ----------
@@ -183,9 +178,8 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         -------
         iterator of ndarray of shape (n_edges_i, 2)
             Sorted edges of one release in blocks of 2**20: the nodes from which and to which
-            each edge goes. Each edge of an undirected graph appears once, with the smaller
-            node first. The iterator can be consumed once. The budget is spent immediately,
-            even if the iterator is not consumed.
+            each edge goes, once for an undirected graph, with the smaller node first. The
+            budget is spent immediately, even if the iterator is not consumed.
 
         Raises
         ------
@@ -258,8 +252,8 @@ class EdgeFlip(_Flip):
     ----------
     epsilon : float, default=1.0
         Privacy loss of one release. A smaller ``epsilon`` protects better and flips more
-        pairs. ``inf`` flips nothing, without privacy. 0 flips each pair with probability 1/2,
-        so that the release contains no information about the graph.
+        pairs. ``inf`` flips nothing, without privacy. 0 flips each pair with probability 1/2:
+        the release does not depend on the graph, and fits every budget.
     %(flip_parameters)s
 
     Attributes
@@ -279,26 +273,19 @@ class EdgeFlip(_Flip):
     One release is a graph on the same nodes. It is ``epsilon``-differentially private for
     replacing the entry of one pair of nodes, that is, for adding or removing one edge, or
     with ``directed`` one directed link. A friendship that is reported in both directions
-    consists of two directed links. Links of other nodes, released by :meth:`transform_links`
-    or by a :meth:`transform` of another shape, are a separate release in which each link is a
-    record. No pair may be in two releases of which only one is charged.
+    consists of two directed links. Links of other nodes, released by
+    :meth:`transform_links`, are a separate release in which each link is a record.
 
-    The nodes and their order are public. If a networkx graph is made from a list of edges, its
-    nodes are not public: nodes without edges are missing, and the order is that of the list.
-    Add the nodes from a public list first. Reducing a graph to its largest component in
-    advance is not covered by the guarantee either. If both ends of a pair randomise their own
-    copy of the link, the pair has twice the privacy loss.
-
-    At ``epsilon=0``, the released graph consists of independent fair coin flips and does not
-    depend on the graph. An accountant records such a release with a loss of 0, which fits
-    every budget.
+    The nodes and their order must be public. Those of a networkx graph that is made from a
+    list of edges are not: :doc:`add the nodes from a public list first </guide/networks>`.
+    Reducing a graph to its largest component in advance is not covered by the guarantee
+    either. If both ends of a pair randomise their own copy of the link, the pair has twice
+    the privacy loss.
 
     References
     ----------
-    S. Vishwanath, J. Hehir, "The shape of edge differential privacy", Definition 3 and
-    Corollary 1 (iii).
-
-    V. Karwa, P. Krivitsky, A. Slavkovic, "Sharing social network data", 2017.
+    S. Vishwanath, J. Hehir, "The shape of edge differential privacy", Definition 3; V. Karwa,
+    P. Krivitsky, A. Slavkovic, "Sharing social network data", 2017.
 
     Examples
     --------
@@ -338,25 +325,19 @@ class LaplaceFlip(_Flip):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Upper bound of the privacy loss of one release, above 0. A smaller ``epsilon``
-        protects better and flips more pairs. ``inf`` flips nothing, without privacy.
+        Upper bound of the privacy loss of one release, above 0, as for :class:`EdgeFlip`.
     %(flip_parameters)s
 
     Attributes
     ----------
     %(flip_attributes)s
 
-    See Also
-    --------
-    EdgeFlip : Randomised response, with the fewest flips for a guarantee.
-
     Notes
     -----
     .. rubric:: Privacy
 
     One release is a graph on the same nodes. It is ``epsilon``-differentially private for
-    replacing the entry of one pair of nodes, that is, for adding or removing one edge, and
-    the actual privacy loss is smaller than ``epsilon``.
+    replacing the entry of one pair of nodes, under the conditions of :class:`EdgeFlip`.
 
     References
     ----------

@@ -140,8 +140,7 @@ def changed(A, pairs, flips):
 def in_blocks(parts, size):
     """Yield the same numbers in parts of ``size``, except for the last part.
 
-    The boundaries of the parts that :func:`changed` yields depend on the flips, and the last part
-    was not flipped. Both would reveal which edges are flips.
+    The parts that :func:`changed` yields would reveal which edges are flips.
     """
     held, n_held = [], 0
     for part in parts:

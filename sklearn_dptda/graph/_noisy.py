@@ -64,7 +64,6 @@ class NoisyAdjacency(csr_array):
         Returns
         -------
         NoisyAdjacency
-            The matrix with its probability.
         """
         if issparse(adjacency):
             check_sparse(adjacency, "adjacency")
@@ -80,13 +79,7 @@ class NoisyAdjacency(csr_array):
         return other
 
     def copy(self) -> Self:
-        """Return a copy with the same probability.
-
-        Returns
-        -------
-        NoisyAdjacency
-            The copy.
-        """
+        """Return a copy with the same probability."""
         return self._like(super().copy())
 
     def astype(self, dtype: DTypeLike, casting: str = "unsafe", copy: bool = True) -> Self:
@@ -104,7 +97,6 @@ class NoisyAdjacency(csr_array):
         Returns
         -------
         NoisyAdjacency
-            The converted matrix.
         """
         return self._like(super().astype(dtype, casting=casting, copy=copy))
 
@@ -131,8 +123,7 @@ class PackedAdjacency(LinearOperator):
     flip_probability : float
         Public probability with which each pair was flipped.
     kind : {"undirected", "directed", "bipartite"}, default="undirected"
-        Whether pairs have a direction, or the rows represent other nodes than the columns
-        ("bipartite").
+        Whether pairs have a direction, or the rows are other nodes than the columns.
 
     See Also
     --------
@@ -174,28 +165,25 @@ class PackedAdjacency(LinearOperator):
         Returns
         -------
         ndarray of shape (n_selected, n_columns), dtype float32
-            The rows as zeros and ones.
         """
         bits = np.unpackbits(self.octets[part], axis=1, count=self.shape[1])
         return bits.astype(np.float32)
 
     def toarray(self) -> NDArray[np.float32]:
-        """Unpack the whole matrix to zeros and ones.
+        """Unpack the whole matrix to zeros and ones, which needs 32 times as much memory.
 
         Returns
         -------
         ndarray of shape (n_rows, n_columns), dtype float32
-            The matrix, which needs 32 times as much memory.
         """
         return self.rows(slice(None))
 
     def parts(self) -> Iterator[slice]:
-        """Return slices of rows that are small enough to be unpacked at a time.
+        """Return slices of all rows that are small enough to be unpacked at a time.
 
         Returns
         -------
         iterator of slice
-            Consecutive slices that cover all rows.
         """
         step = max(_ENTRIES_AT_ONCE // self.shape[1], 1)
         return (slice(i, i + step) for i in range(0, self.shape[0], step))

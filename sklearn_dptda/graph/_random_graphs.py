@@ -95,10 +95,6 @@ def make_rdpg(
     csr_array of shape (n_nodes, n_nodes), dtype float32
         Symmetric adjacency matrix with a zero diagonal.
 
-    See Also
-    --------
-    make_latent : Generates latent positions.
-
     Examples
     --------
     >>> from sklearn_dptda.graph import make_latent, make_rdpg
@@ -149,9 +145,8 @@ def make_sbm(
 
     References
     ----------
-    B. Karrer, M. Newman, "Stochastic blockmodels and community structure in networks",
-    Physical Review E 83, 2011, for the activities. The paper has Poisson numbers of edges
-    instead of single edges.
+    B. Karrer, M. Newman, "Stochastic blockmodels and community structure in networks", 2011,
+    for the activities. The paper has Poisson numbers of edges instead of single edges.
 
     Examples
     --------
@@ -181,8 +176,7 @@ def make_mixed_membership(
     """Draw a mixed-membership block model, in which each node is a mixture of blocks.
 
     Nodes ``i`` and ``j`` are joined with probability ``M[i] @ B @ M[j]``, where ``M`` are the
-    memberships and ``B`` the probabilities. Positions of nodes are convex combinations of
-    those of the blocks.
+    memberships and ``B`` the probabilities.
 
     Parameters
     ----------
@@ -207,15 +201,9 @@ def make_mixed_membership(
     --------
     make_sbm : Nodes that belong to one block each.
 
-    Notes
-    -----
-    The paper draws a block for each end of each pair from the memberships of the node. Given
-    the memberships, this is the distribution above, because the edges are independent.
-
     References
     ----------
-    E. Airoldi, D. Blei, S. Fienberg, E. Xing, "Mixed membership stochastic blockmodels",
-    Journal of Machine Learning Research 9, 2008.
+    E. Airoldi, D. Blei, S. Fienberg, E. Xing, "Mixed membership stochastic blockmodels", 2008.
 
     Examples
     --------

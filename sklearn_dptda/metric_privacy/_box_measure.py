@@ -47,8 +47,7 @@ class LineNoise:
 class BoxNoise:
     """Noise of the counts of halved boxes, and of the number of rows.
 
-    These few numbers determine the law of all the noise. Counts of ``sensitivity`` share
-    ``epsilon`` over ``depth`` levels.
+    Counts of ``sensitivity`` share ``epsilon`` over ``depth`` levels.
     """
 
     sizes: np.ndarray
@@ -61,8 +60,7 @@ class BoxNoise:
     def error_bound(self, weights, risk):
         """Bound that the distance exceeds with a probability of at most ``risk``.
 
-        The rate of the exponential moments, and the depth from which boxes count as one, must be
-        chosen before masses are known. They are chosen for even masses.
+        Its rate and its depth are chosen for even masses, before masses are known.
         """
         if self.depth == 0:
             return 0.0
@@ -103,10 +101,7 @@ class BoxNoise:
         return self.widths[depth] + (2 * paths[0] * missed + noise) / self.n_rows
 
     def caps(self, weights):
-        """Caps for each level, and the number one.
-
-        A cap is twice the released mass of a box that noise divides.
-        """
+        """Twice the released mass of each box that noise divides, by level, and the number one."""
         low, high = boxes(self.axes, cell_ends(self.axes, self.sizes))
         there = (low < high).all(axis=1)
         masses = np.zeros(len(there))
@@ -148,20 +143,14 @@ def _log_moments(rate, scale, caps):
 
 
 def halvings(sizes, depth):
-    """Axes of at most ``depth`` halvings: in turn, while there is something to halve.
-
-    An axis of ``K`` values is halved until they are alone.
-    """
+    """Axes of at most ``depth`` halvings: in turn, while there is something to halve."""
     most = [depth if math.isinf(size) else (int(size) - 1).bit_length() for size in sizes]
     turns = [(turn, axis) for axis, bits in enumerate(most) for turn in range(min(bits, depth))]
     return [axis for _, axis in sorted(turns)[:depth]]
 
 
 def cell_ends(axes, sizes):
-    """Ends of the cells along each axis, in increasing order.
-
-    A cell whose ends are equal is empty.
-    """
+    """Ends of the cells along each axis, in increasing order. Cells of equal ends are empty."""
     ends = []
     for axis, size in enumerate(sizes):
         bits = axes.count(axis)
@@ -171,10 +160,7 @@ def cell_ends(axes, sizes):
 
 
 def leaf_of(points, axes, ends):
-    """Number of the box that each point falls into, of shape (n,) and type int64.
-
-    It is from 0 to ``2**depth - 1``. Its first bit is that of the first halving.
-    """
+    """Number of the box of each point, in int64. Its first bit is that of the first halving."""
     cells = [
         np.minimum(np.searchsorted(line, points[:, axis], side="right") - 1, len(line) - 2)
         for axis, line in enumerate(ends)
@@ -225,10 +211,7 @@ def level_scales(shares, sensitivity, epsilon):
 
 
 def level_sums(leaves):
-    """Sums of numbers of the smallest boxes over the boxes of each level.
-
-    The first level is that after the first halving.
-    """
+    """Sums of numbers of the smallest boxes over the boxes of each level, except for the root."""
     levels = []
     while len(leaves) > 1:
         levels.append(leaves)
@@ -237,10 +220,7 @@ def level_sums(leaves):
 
 
 def level_widths(axes, sizes):
-    """Distance of points of one box in the maximum norm, of shape (depth + 1,).
-
-    Values of a finite axis are whole steps apart.
-    """
+    """Largest distance of values of one box, in the maximum norm, of shape (depth + 1,)."""
     bits, widths = np.zeros(len(sizes), dtype=int), []
     for axis in [None, *axes]:
         if axis is not None:
@@ -280,10 +260,9 @@ def box_measure(
 ) -> tuple[FloatArray, FloatArray, FloatArray, list[tuple[FloatArray, FloatArray]], BoxNoise]:
     """Centres, widths and masses of the smallest boxes, marginals, and the noise of the masses.
 
-    Rows are in [0, 1]**d. If the depth is None, it is chosen, and so is the share for marginals.
-    Without a share of ``epsilon`` there are no marginals. A marginal is a pair of ends of cells and
-    cumulative masses. A private size takes a part of ``epsilon``, and neighbours then differ by
-    adding or removing a row. With a public size, one row is replaced.
+    Rows are in [0, 1]**d. The depth and the share of marginals are chosen if they are None. A
+    marginal is a pair of ends of cells and cumulative masses. A private size takes a part of
+    ``epsilon``; neighbours then differ by one row more or less, and otherwise in one row.
     """
     d = rows.n_features
     noisy, row_scale, epsilon = NoisyTrees.of(rows, sizes, noise, epsilon, size_is_public)
@@ -339,10 +318,7 @@ class NoisyTrees:
     def line(
         self, column: int, epsilon: float, most: int = MOST_LEVELS
     ) -> tuple[FloatArray, FloatArray]:
-        """Ends of the cells of a column, and the mass below each.
-
-        The column is halved at most ``most`` times.
-        """
+        """Ends of the cells of a column, halved at most ``most`` times, and the mass below each."""
         sizes = self.sizes[[column]]
         depth = min(max(depth_for(self.n_rows, epsilon / 2, sizes), _LEAST_LINE), most)
         # With these shares, the sum of all variances is least.
@@ -359,10 +335,9 @@ class NoisyTrees:
     ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
         """Lower and upper ends and masses of the smallest boxes of some columns, and their depth.
 
-        Ends have the shape (n_boxes, n_columns). If the depth is None, it is chosen. With given
-        ``shares`` of epsilon for the levels, counts of larger boxes are also estimated from those
-        of smaller ones. Otherwise, the shares minimise how far mass is moved, as error bounds
-        assume.
+        Ends have the shape (n_boxes, n_columns). With given ``shares`` of epsilon for the levels,
+        counts of larger boxes are also estimated from smaller ones. Otherwise, the shares minimise
+        how far mass is moved, as error bounds assume.
         """
         sizes = self.sizes[columns]
         axes = halvings(sizes, depth_for(self.n_rows, epsilon, sizes) if depth is None else depth)
@@ -402,10 +377,9 @@ def _counts(part, columns, axes, ends):
 def told_from_below(noisy, shares, there):
     """Counts of each level, averaged with the sums of their halves by the inverse variances.
 
-    The variance of the noise of a level is proportional to the inverse square of its share. With
-    :func:`consistent`, the results are the least squares of M. Hay, V. Rastogi, G. Miklau, D.
+    With :func:`consistent`, the results are the least squares of M. Hay, V. Rastogi, G. Miklau, D.
     Suciu, "Boosting the accuracy of differentially private histograms through consistency", 2010,
-    for trees in which all halves exist, except for masses that would be negative.
+    if all halves exist and no mass is negative.
     """
     counts, spread = noisy[-1], np.where(there[-1], 1 / shares[-1] ** 2, 0.0)
     told = [counts]
@@ -418,10 +392,7 @@ def told_from_below(noisy, shares, there):
 
 
 def within(line, low, high, places):
-    """Points between ends, by places in (0, 1) and the masses of a line.
-
-    Where the line has no mass, points are spread evenly.
-    """
+    """Points between ends, by places in (0, 1) and the masses of a line, or evenly without any."""
     ends, masses = line.T
     below, above = np.interp(low, ends, masses), np.interp(high, ends, masses)
     points = np.interp(below + places * (above - below), masses, ends)
@@ -434,8 +405,7 @@ def consistent(total, noisy, there):
     """Masses of the smallest boxes, from noisy counts of each level and a positive total.
 
     The difference between a box and the sum of its halves is divided evenly between these, and each
-    half stays between zero and the mass of the box. Masses are therefore not negative, and sum to
-    the total. A half that does not exist has no mass.
+    half stays between zero and the mass of the box.
     """
     masses = np.array([float(total)])
     for counts, kept in zip(noisy, there, strict=True):

@@ -43,9 +43,8 @@ def class_measure(
 ) -> tuple[FloatArray, FloatArray, FloatArray, list[Line], list[list[Line]], int]:
     """Centres, widths and masses of the boxes of classes, marginals in two forms, and the size.
 
-    The marginals are those of all rows and those of each class. Rows are in [0, 1]**d. The column
-    ``target`` contains as many classes as its size says. If the share is None, it is chosen. If it
-    is zero, cells have even widths.
+    The marginals are those of all rows and those of each class. Rows are in [0, 1]**d. The share is
+    chosen if it is None. If it is zero, cells have even widths.
     """
     d, n_classes = rows.n_features, int(sizes[target])
     others = [a for a in range(d) if a != target]
@@ -131,10 +130,7 @@ def _class_counts(part, target, n_classes, cuts):
 
 
 def _within_classes(ends, masses, cut, table):
-    """The line of each class.
-
-    It is that of all rows, stretched to the masses of the cells in this class.
-    """
+    """Line of each class: that of all rows, stretched to the masses of the cells in this class."""
     below = np.r_[0.0, masses[np.searchsorted(ends, cut)], 1.0]
     lines = []
     for counts in table:

@@ -163,10 +163,7 @@ def _checked(values, name):
 
 
 def _codes(column, choices, name):
-    """Places of the values of a column in the list.
-
-    A ValueError says that there are other values, without quoting them.
-    """
+    """Places of the values of a column in the list. Errors do not quote other values."""
     codes = {value: code for code, value in enumerate(choices)}
     try:
         return np.array([codes[value] for value in column], dtype=np.int64)

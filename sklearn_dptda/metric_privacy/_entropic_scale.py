@@ -53,8 +53,6 @@ class ScaleBounds:
     >>> from sklearn_dptda.theory import entropic_scale
     >>> entropic_scale([[0, 1], [1, 0]], alpha=0.5)
     ScaleBounds(lower=1.0, upper=1.0)
-    >>> float(entropic_scale([[0, 1], [1, 0]], alpha=0.5))
-    1.0
     """
 
     lower: float
@@ -98,9 +96,9 @@ def entropic_scale(
 ) -> ScaleBounds:
     """Least accuracy scale at which balls of privacy contain few separated points.
 
-    It is the least ``s`` such that each ball of radius ``r``, in the distance of
-    privacy, has at most ``exp(alpha * r)`` points that are farther apart than ``s``
-    in the distance of accuracy.
+    It is the least ``s`` such that each ball of radius ``r``, in the distance of privacy,
+    has at most ``exp(alpha * r)`` points that are farther apart than ``s`` in the distance
+    of accuracy. :doc:`/theory/metric_privacy` explains how it is computed and bounded.
 
     Parameters
     ----------
@@ -114,15 +112,6 @@ def entropic_scale(
     -------
     ScaleBounds
         In units of ``D2``.
-
-    Notes
-    -----
-    Packing numbers change only at distances of the space. The least scale is
-    therefore one of them, or zero, and is found by bisection. A lower bound comes
-    from a net of which a ball contains more than ``exp(alpha * r)`` points: this
-    proves that a scale is too small. An upper bound comes from a partition into
-    cells whose diameter is not larger than the scale, and of which balls meet few
-    enough: this proves that it is large enough.
 
     References
     ----------
@@ -163,8 +152,7 @@ def breakpoints(D: FloatArray) -> FloatArray:
 def _bisect(is_enough: _ScaleTest, scales: FloatArray, below: int = -1) -> int:
     """Place of a scale that is large enough, next to one that is not.
 
-    The last scale is assumed to be large enough, and the one at ``below`` not to be, without a
-    test.
+    The last scale is large enough and the one at ``below`` is not, without a test.
     """
     enough = len(scales) - 1
     while enough - below > 1:

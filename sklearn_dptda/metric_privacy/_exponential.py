@@ -41,42 +41,35 @@ _LEAST_SAVING = 0.05
 class MetricExponentialMechanism(ChoiceMechanism):
     """Replace each record by a public candidate near it, under metric privacy.
 
-    A candidate ``y`` is released for a record ``x`` with a probability proportional
-    to ``w[y] * exp(-rate * distance(x, y))``, so near candidates are more likely.
-    Records at a small distance are hard to distinguish; records far from each
-    other need not be.
+    A candidate ``y`` is released for a record ``x`` with a probability proportional to
+    ``w[y] * exp(-rate * distance(x, y))``. Records at a small distance are hard to
+    distinguish; records far from each other need not be.
 
     Parameters
     ----------
     %(rate)s
     metric : str or callable, default="euclidean"
-        A distance that satisfies the triangle inequality: ``"euclidean"``,
-        ``"manhattan"``, ``"chebyshev"``, ``"hamming"``, ``"haversine"`` and so on.
-        With ``"bottleneck"`` or ``"wasserstein"`` the inputs are persistence
-        diagrams. With ``"precomputed"`` the inputs are distances from the
-        candidates.
+        A distance that satisfies the triangle inequality: ``"euclidean"``, ``"manhattan"``,
+        ``"chebyshev"``, ``"hamming"``, ``"haversine"`` and so on. With ``"bottleneck"`` or
+        ``"wasserstein"`` the inputs are persistence diagrams. With ``"precomputed"`` they
+        are distances from the candidates.
     candidates : array-like of shape (n_candidates, n_features), or list of diagrams, default=None
-        The public list of what can be released. With ``metric="precomputed"``, the
-        matrix of distances between the candidates. None: the records of
-        :meth:`fit` are the candidates. This is *not* private, and gives a warning.
+        The public list of what can be released. With ``metric="precomputed"``, the matrix
+        of distances between the candidates. None: the records of :meth:`fit` are the
+        candidates. This is *not* private, and gives a warning.
     rate : {"guaranteed", "weighted"}, default="guaranteed"
-        Rate of the exponential. ``"guaranteed"``: ``alpha / 2``, which is private
-        for any inputs. ``"weighted"``: up to ``alpha``, if all inputs are
-        candidates; :meth:`fit` checks it.
+        Rate of the exponential. ``"guaranteed"``: ``alpha / 2``, which is private for any
+        inputs. ``"weighted"``: up to ``alpha``, if all inputs are candidates.
     net : {"auto", "entropic", "all"} or float, default="auto"
-        Which candidates can be released at the rate ``alpha / 2``. With
-        ``rate="weighted"`` the weights decide. A net at a scale is a set of
-        candidates that are farther apart than the scale, such that every other
-        candidate is within the scale of one of them.
+        Which candidates can be released with ``rate="guaranteed"``. Those of a net at a
+        scale are farther apart than the scale. Every other candidate is within it of one.
 
-        - A float: the candidates of the net at this scale.
-        - ``"entropic"``: the candidates of the net at the entropic scale of
-          ``alpha / 3``, which is a single candidate if ``alpha`` times the diameter
-          is at most 3/2.
+        - A float: the net at this scale.
+        - ``"entropic"``: the net at the entropic scale of ``alpha / 3``, which is a single
+          candidate if ``alpha`` times the diameter is at most 3/2.
         - ``"all"``: all candidates.
-        - ``"auto"``: of many nets, the one whose error is smallest for the
-          candidate for which it is worst. All candidates are used if no net reduces
-          their error by at least one twentieth.
+        - ``"auto"``: of many nets, the one whose error is smallest for the candidate for
+          which it is worst, or all candidates if no net saves a twentieth of their error.
     %(pays_for_releases)s
 
     Attributes
@@ -90,9 +83,8 @@ class MetricExponentialMechanism(ChoiceMechanism):
     weights_ : ndarray of shape (`n_candidates_`,)
         Weights of the candidates, which are zero for those that are never released.
     privacy_parameter_ : float
-        Privacy loss per unit of distance between candidates, including what
-        rounding adds to the distance. It is at most ``alpha``. With more than 500
-        candidates it is an upper bound.
+        Privacy loss per unit of distance between candidates, rounding included: at most
+        ``alpha``. With more than 500 candidates it is an upper bound.
     accuracy_ : float
         Mean distance of the release, for the candidate for which it is worst.
     %(promise_of_releases)s
@@ -102,54 +94,39 @@ class MetricExponentialMechanism(ChoiceMechanism):
     See Also
     --------
     sklearn_dptda.theory.accuracy_bounds : Compares this mechanism with the best one.
-    KNormMechanism : Noise for points, without candidates.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One release is a candidate for each record. Moving one record by a distance
-    ``r`` changes the logarithm of the probability of any release by at most
-    ``alpha * (r + resolution)``. Replacing it by any other record changes it by at
-    most ``alpha`` times the diameter of the candidates, which is the ``epsilon`` of
-    the guarantee. The candidates are public. ``log_probability`` is not private.
+    One release is a candidate for each record. Moving one record by a distance ``r``
+    changes the logarithm of the probability of any release by at most
+    ``alpha * (r + resolution)``, where ``resolution`` is what rounding adds. Replacing it
+    by any other record changes it by at most ``alpha`` times the diameter of the
+    candidates, which is the ``epsilon`` of the guarantee. The candidates, and so the net,
+    are public. ``log_probability`` is not private.
 
-    If many candidates lie at about the same distance, each of them is unlikely, but
-    together they are likely. A net contains few of them. The net depends on the
-    distances between candidates alone, which are public.
-
-    :meth:`fit` checks the law for every pair of candidates. For a function as
-    metric, or for precomputed distances, it checks every triangle, in time that
-    grows with the cube of the number of candidates. The distance of an input from a
-    candidate is then the length of the shortest path through candidates. What a
-    function returns for inputs that are not candidates cannot be checked. If it
-    violates the triangle inequality there, the loss is no longer bounded in
+    :meth:`fit` checks the law for every pair of candidates. For a function as metric, or
+    for precomputed distances, it also checks every triangle, in time that grows with the
+    cube of the number of candidates. What a function returns for other inputs cannot be
+    checked. If it violates the triangle inequality there, the loss is no longer bounded in
     proportion to the distance, but ``epsilon`` still bounds it.
-
-    No probability is less than ``2**-40`` of the largest. The ``resolution`` of the
-    guarantee is what rounding adds to distances and to logarithms of probabilities.
-    Coordinates that are farther from all candidates than these are from each other
-    are moved to that distance, which brings no two records farther apart.
 
     References
     ----------
-    F. McSherry, K. Talwar, "Mechanism design via differential privacy"; M.
-    Boedihardjo, T. Strohmer, R. Vershynin, "Metric geometry of the
-    privacy-utility tradeoff", Lemma 4.1 and Theorem 4.2, for the net and for
-    how accurate it is; E. ElSalamouny, K. Chatzikokolakis, C. Palamidessi,
-    "Generalized differential privacy: regions of priors that admit robust
-    optimal mechanisms", 2014, for the weights.
+    F. McSherry, K. Talwar, "Mechanism design via differential privacy"; M. Boedihardjo,
+    T. Strohmer, R. Vershynin, "Metric geometry of the privacy-utility tradeoff", Lemma 4.1
+    and Theorem 4.2, for the net; E. ElSalamouny, K. Chatzikokolakis, C. Palamidessi,
+    "Generalized differential privacy: regions of priors that admit robust optimal
+    mechanisms", 2014, for the weights.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn_dptda.metric_privacy import MetricExponentialMechanism
-    >>> grid = np.stack(np.meshgrid(np.arange(5), np.arange(5)), axis=-1).reshape(-1, 2)
-    >>> private = MetricExponentialMechanism(alpha=3.0, candidates=grid, random_state=0).fit()
-    >>> private.transform([[1.2, 3.4], [1.3, 3.4]]).shape
+    >>> corners = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    >>> private = MetricExponentialMechanism(3.0, candidates=corners, random_state=0).fit()
+    >>> private.transform([[0.2, 0.9], [0.3, 0.9]]).shape
     (2, 2)
-    >>> print(private.privacy_guarantee_)
-    Metric privacy at the rate alpha=3: moving one record by a euclidean distance r costs ...
     """
 
     _parameter_constraints = {
@@ -187,8 +164,6 @@ class MetricExponentialMechanism(ChoiceMechanism):
     @refused_without_trace
     def fit(self, X: ArrayLike | Iterable[ArrayLike] | None = None, y: object = None) -> Self:
         """Learn the law of the candidates.
-
-        Records are used only if there are no candidates.
 
         Parameters
         ----------
@@ -323,8 +298,7 @@ def _best_net(D: FloatArray, order: IntArray, rate: float) -> IntArray:
 def prefix_costs(to_order: FloatArray, rate: float) -> FloatArray:
     """Worst expected distances of the exponential laws on the first 1, 2, ... columns.
 
-    The computation uses logarithms, since the first columns may be far from a row, and their
-    weights tiny.
+    Logarithms are used, since the first columns may be far from a row, and weights tiny.
     """
     logs = -rate * to_order
     with np.errstate(divide="ignore"):

@@ -49,7 +49,7 @@ class FiniteMechanism:
         Mean distance of the output from the input, for the input for which it is
         worst.
     optimum : float
-        Accuracy of the linear program before its solution was repaired. No private
+        Accuracy of the linear program before its solution was repaired: no private
         mechanism is better, up to the precision of the solver.
     diameter : float
         Largest distance of privacy.
@@ -131,9 +131,7 @@ def floored(logs: FloatArray) -> FloatArray:
     """Laws that are drawn from: rows sum to one, and no output is too rare.
 
     The argument contains logarithms of weights, ``-inf`` for outputs that are impossible for all
-    rows. No weight is less than ``2**-40`` of the largest one of its row, or slightly more for many
-    thousands of outputs. This lower bound moves with the largest weight of a row, as weights do, so
-    that ratios of two rows keep their bounds.
+    rows. The least weight moves with the largest one of its row, so that ratios keep their bounds.
     """
     logs = logs - logs.max(axis=1, keepdims=True)
     floor = np.log(least_weight(logs.shape[1]))
@@ -162,9 +160,7 @@ def _largest_log_ratio(one: FloatArray, other: FloatArray) -> float:
 def draw(logs: FloatArray, noise: NoiseSource) -> NDArray[np.int64]:
     """One output for each row of logarithms of weights; see :func:`floored`.
 
-    Weights are floating-point numbers, and outputs are drawn exactly in proportion to them: two
-    integers contain all bits of each weight, and a uniform integer below their sum decides. Only
-    the exponential function is rounded.
+    Outputs are drawn exactly in proportion to the weights; only the exponential is rounded.
     """
     part = rows_at_a_time(logs.shape[1])
     drawn = [_draw(logs[i : i + part], noise) for i in range(0, len(logs), part)]
@@ -172,7 +168,7 @@ def draw(logs: FloatArray, noise: NoiseSource) -> NDArray[np.int64]:
 
 
 def integer_weights(logs: FloatArray) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Integers in proportion to which outputs are drawn.
+    """Integers in proportion to which outputs are drawn, with all bits of each weight.
 
     A weight is the first integer times ``2**44``, plus the second one.
     """
@@ -205,10 +201,7 @@ def _draw(logs: FloatArray, noise: NoiseSource) -> NDArray[np.int64]:
 
 
 def worst_cost(logs: FloatArray, costs: FloatArray) -> float:
-    """Expected cost of the output, for the point for which it is largest.
-
-    Both arrays have the shape (n_points, n_outputs).
-    """
+    """Largest expected cost of the output; both arrays have the shape (n_points, n_outputs)."""
     part = rows_at_a_time(costs.shape[1])
     return max(
         float((np.exp(logs[i : i + part]) * costs[i : i + part]).sum(axis=1).max())
@@ -219,8 +212,7 @@ def worst_cost(logs: FloatArray, costs: FloatArray) -> float:
 def log_parameter(logs: FloatArray, D: FloatArray) -> float:
     """Privacy loss per unit of distance of a law.
 
-    It is ``inf`` if an output is possible for one point only, or if two points at distance zero
-    have different laws.
+    It is ``inf`` if laws at distance zero, or sets of possible outputs, differ.
     """
     largest = 0.0
     for x in range(len(logs) - 1):
@@ -243,8 +235,8 @@ def rated_parameter(
     """Privacy loss per unit of ``D`` of the law that is drawn from, or an upper bound of it.
 
     Weights of outputs are multiplied by ``exp(-rate * to_outputs)``. ``D`` includes what rounding
-    adds to distances. The result is exact for up to 500 points. For more points it is an upper
-    bound: ``rate``, which is the largest difference of weights, plus the difference of their sums.
+    adds to distances. For more than 500 points, the result is an upper bound: ``rate`` plus the
+    difference of the sums of weights.
     """
     logs = log_weights - rate * to_outputs
     law = floored(logs)
@@ -294,10 +286,9 @@ def row_weights(D: FloatArray, rate: float) -> FloatArray:
 def weighted_law(D: FloatArray, alpha: float) -> tuple[float, FloatArray]:
     """Rate and logarithms of weights of a public set, which contains all inputs and all outputs.
 
-    The rate is ``alpha`` if no weight is negative. Otherwise it is the largest rate found for which
-    the law of the positive weights is private, and at least ``alpha / 2``. Logarithms are ``-inf``
-    for points that are never released. The weights are those of T. Leinster, "The magnitude of
-    metric spaces".
+    The rate is ``alpha`` if no weight is negative, and otherwise the largest one found, of at least
+    ``alpha / 2``, for which the law of the positive weights is private. The weights are those of T.
+    Leinster, "The magnitude of metric spaces".
     """
     # Copies count as one point: only the first of them is released.
     first = np.unique((D <= 0).argmax(axis=1))

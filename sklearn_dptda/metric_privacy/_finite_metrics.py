@@ -34,9 +34,8 @@ EXACT_POINTS = 30
 def check_distances(D: ArrayLike, name: str = "D", *, all_triangles: bool = False) -> FloatArray:
     """Refuse a matrix that is not a metric, and say which entries are wrong.
 
-    Of more than 600 points, only triangles with one of 200 corners are checked. With
-    ``all_triangles`` all of them are checked, in time that grows with the cube of the number of
-    points. A privacy guarantee that depends on them needs this.
+    Of more than 600 points, only triangles with one of 200 corners are checked. A privacy guarantee
+    that depends on the distances needs ``all_triangles``, in cubic time.
     """
     try:
         D = np.asarray(D, dtype=float)
@@ -91,9 +90,8 @@ def _shortest_paths(D: FloatArray, middles: IntArray) -> FloatArray:
 def metric_closure(D: FloatArray, candidates: FloatArray) -> FloatArray:
     """Lengths of the shortest paths from inputs to candidates, through any candidate.
 
-    ``D`` has a row for each input, and ``candidates`` contains the distances of the candidates from
-    each other. A metric remains as it is. Whatever else ``D`` is, two rows then differ, up to a
-    constant, by no more than the distances of the candidates.
+    A metric remains as it is. Whatever else ``D`` is, two rows then differ, up to a constant, by no
+    more than the distances of the candidates.
     """
     out = D.copy()
     for middle, row in enumerate(candidates):
@@ -104,10 +102,7 @@ def metric_closure(D: FloatArray, candidates: FloatArray) -> FloatArray:
 def check_pair(
     D1: ArrayLike, D2: ArrayLike | None = None, names: tuple[str, str] = ("D1", "D2")
 ) -> tuple[FloatArray, FloatArray]:
-    """Distances of privacy and of accuracy on the same points.
-
-    If they are equal, both are one object. Errors use the names of the parameters.
-    """
+    """Distances of privacy and of accuracy on the same points, one object if they are equal."""
     D1 = check_distances(D1, names[0])
     if D2 is None:
         return D1, D1
@@ -184,8 +179,7 @@ def cross_distances(
 def _great_circles(first: FloatArray, second: FloatArray) -> FloatArray:
     """Angles between points of a sphere given by latitude and longitude, in radians.
 
-    They are computed from the chords to a point and to its antipode, since the haversine formula
-    loses half of all digits if points are nearly opposite.
+    Chords to a point and to its antipode serve, since the haversine formula loses digits.
     """
     if first.shape[1] != 2 or second.shape[1] != 2:
         raise ValueError('metric="haversine" takes two columns: latitude and longitude.')
@@ -236,8 +230,7 @@ def bit_mask(chosen: BoolArray) -> int:
 class ExactPacking:
     """Largest subsets, of subsets of a few points, whose points are farther apart than a scale.
 
-    A separated set is an independent set of the graph that joins near points. The search branches
-    on a point with most neighbours, takes points with at most one neighbour, and caches sizes.
+    A separated set is an independent set of the graph that joins near points.
     """
 
     def __init__(self, D: FloatArray, scale: float) -> None:
@@ -273,11 +266,7 @@ class ExactPacking:
 
 
 class Traversal:
-    """Points in farthest-first ``order``: each prefix is a net.
-
-    ``radii`` are the distances of each point of the order from the points before it; the first is
-    ``inf``.
-    """
+    """Points in farthest-first ``order``; ``radii`` are their distances from those before."""
 
     def __init__(self, D: FloatArray) -> None:
         # Start from a public place in the middle, since balls around it cover most points.

@@ -47,9 +47,8 @@ class KNormMechanism(MetricMechanism):
     norm : {"l1", "l2", "linf"}, default="l2"
         Norm of the distance. ``"l2"`` takes at most ten columns.
     bounds : pair of float or array-like, default=None
-        Public box, which must not depend on the points. Points are clipped to it
-        before and after the noise, so that the loss between any two of them is
-        bounded. None: no box, and an unbounded ``epsilon``.
+        Public box, which must not depend on the points. Points are clipped to it before and
+        after the noise. None: no box, and an unbounded ``epsilon``.
     %(pays_for_releases)s
 
     Attributes
@@ -67,23 +66,17 @@ class KNormMechanism(MetricMechanism):
     -----
     .. rubric:: Privacy
 
-    One release is a point for each record. Moving one record by a distance ``r``
-    changes the logarithm of the probability of any release by at most
-    ``alpha * (r + resolution)``. The resolution of the guarantee is a lattice cell
-    and a step, about a millionth of the noise: points are rounded to the lattice.
-    On the lattice the noise is exact, and floating-point numbers reveal nothing
-    more. The ``epsilon`` of the guarantee is the loss at the diameter of the box.
-
-    The mechanism draws an integer radius ``k`` with probability proportional to
-    ``(2 k + 1) ** n_features * exp(-alpha * step * k)``, and then a point of the
-    cube of that radius. In the Euclidean norm it draws again until the point lies
-    in the ball. In the sum norm the coordinates are independent.
+    One release is a point for each record. Moving one record by a distance ``r`` changes
+    the logarithm of the probability of any release by at most ``alpha * (r + resolution)``.
+    The resolution of the guarantee is a lattice cell and a step, about a millionth of the
+    noise, because points are rounded to a lattice, on which the
+    :doc:`noise is exact </theory/metric_privacy>`. The ``epsilon`` of the guarantee is the
+    loss at the diameter of the box.
 
     References
     ----------
-    M. Hardt, K. Talwar, "On the geometry of differential privacy"; M. Andres
-    et al., "Geo-indistinguishability"; Boedihardjo, Strohmer, Vershynin,
-    Theorem 6.1.
+    M. Hardt, K. Talwar, "On the geometry of differential privacy"; M. Andres et al.,
+    "Geo-indistinguishability"; Boedihardjo, Strohmer, Vershynin, Theorem 6.1.
 
     Examples
     --------

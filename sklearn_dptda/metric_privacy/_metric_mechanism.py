@@ -65,8 +65,7 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
     Parameters
     ----------
     epsilon : float
-        Privacy loss of replacing a record by any other record of the space;
-        ``inf`` if the space is unbounded.
+        Privacy loss of replacing a record by any other one; ``inf`` in an unbounded space.
     delta : float
         Failure probability of the bound; 0 for the mechanisms of metric privacy.
     adjacency : {"replace-one", "add-remove"}
@@ -78,17 +77,13 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
     released : str
         What is released.
     seeded : bool
-        Whether the randomness came from a known seed. With the seed the noise can
-        be removed: such a release is for tests and study only.
+        Whether the randomness came from a known seed, with which the noise can be removed.
     exact : bool, default=True
-        False if the distribution of the release only approximates the one of the
-        proof.
+        False if the distribution of the release only approximates the one of the proof.
     public_parameters : bool, default=True
-        False if a parameter that should be public, such as the candidates, was
-        computed from the data.
+        False if a public parameter, such as the candidates, was computed from the data.
     rho : float, default=None
-        Zero-concentrated privacy loss (zCDP) of the release, if it is smaller than
-        ``epsilon**2 / 2``.
+        Zero-concentrated privacy loss (zCDP), if it is smaller than ``epsilon**2 / 2``.
     labels : bool, default=False
         True if a record is a row together with its label, and both are protected.
     release_id : str, default=None
@@ -100,12 +95,10 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
     diameter : float, default=inf
         Diameter of the space. Beyond it, the loss does not grow.
     resolution : float, default=0.0
-        Amount that rounding adds to each distance, to a lattice or of
-        floating-point numbers.
+        Amount that rounding adds to each distance.
     attained : float, default=None
-        Largest loss per unit of distance (``resolution`` included) that was found
-        when the distribution was checked for all pairs of distinguishable records.
-        None if the guarantee rests on a proof alone.
+        Largest loss per unit of distance (``resolution`` included) that a check of all pairs
+        of distinguishable records found. None if the guarantee rests on a proof alone.
 
     Examples
     --------
@@ -163,10 +156,7 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
 
 
 class MetricMechanism(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
-    """Base class of mechanisms of metric privacy.
-
-    Subclasses state their guarantee in ``fit``, and spend the budget before they draw.
-    """
+    """Base class of mechanisms of metric privacy, whose ``fit`` states the guarantee."""
 
     _parameter_constraints = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
@@ -365,8 +355,7 @@ class ChoiceMechanism(MetricMechanism):
     def log_probability(self, X: ArrayLike | Iterable[ArrayLike]) -> FloatArray:
         """Logarithms of the probabilities of all candidates: *not* private.
 
-        The result is a function of the inputs without noise. Use it to study a
-        mechanism with public inputs.
+        Use it to study a mechanism with public inputs.
 
         Parameters
         ----------

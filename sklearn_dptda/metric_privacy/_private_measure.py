@@ -47,134 +47,92 @@ _MOST_HALVINGS = 22
 class PrivateMeasure(PrivateRowsEstimator):
     """Release a probability measure on a box, and draw synthetic rows from it.
 
-    What you compute from the synthetic rows is post-processing: you can compute any
-    filtration, with any parameters and as often as you want, and spend no further
-    budget.
+    Whatever you compute from the synthetic rows is post-processing and spends no budget.
 
     Parameters
     ----------
     %(epsilon)s
     bounds : pair of float or array-like, or dict, default=None
-        Public bounds of the numeric columns, which must not depend on the rows.
-        Rows are clipped to them. A dict has a pair for each of some columns, by
-        name. Bounds that you do not give are found privately and take a share of
-        the budget, with ``method="hierarchical"`` only.
+        Public bounds of the numeric columns, to which rows are clipped. A dict has pairs for
+        some columns, by name. Missing bounds are found privately, unless ``method="metric"``.
     bounds_share : float, default=0.2
         Share of ``epsilon`` for bounds that you do not give.
     method : {"hierarchical", "metric"}, default="hierarchical"
-        ``"hierarchical"``: noisy counts of smaller and smaller boxes, with
-        differential privacy for rows. ``"metric"``: noisy integrals, with metric
-        privacy for the whole measure: the loss is proportional to the Wasserstein
-        distance of two measures.
+        ``"hierarchical"``: noisy counts of smaller and smaller boxes, with differential
+        privacy for rows. ``"metric"``: noisy integrals, with metric privacy for the whole
+        measure: the loss is proportional to the Wasserstein distance of two measures.
     %(row_adjacency)s
     %(row_groups)s
     depth : int, default=None
-        Number of halvings of the box. There are fewer if every value is alone in
-        its box before. None: as many as give a number of boxes of about
-        ``epsilon / 4`` times the number of rows, and at most 18. If the number of
-        rows is private, it takes a twentieth of the budget.
+        Number of halvings of the box, or fewer if every value is alone in its box before.
+        None: as many as give about ``epsilon / 4`` boxes for each row, and at most 18.
     alpha : float, default=None
-        Privacy loss per unit of Wasserstein distance with ``method="metric"``, in
-        the maximum norm of the box scaled to the unit cube. None: ``epsilon`` times
-        the number of rows, so that replacing a row costs ``epsilon``. The number of
-        rows must then be public.
+        Privacy loss per unit of Wasserstein distance with ``method="metric"``, in the
+        maximum norm of the box scaled to the unit cube. None: ``epsilon`` times the number
+        of rows, which must be public, so that replacing a row costs ``epsilon``.
     categories : dict, default=None
-        Public lists of the values of columns that are not numeric, by the name of
-        the column, or by its number in an array. Boolean columns need no list.
+        Public lists of the values of columns that are not numeric, by the name of the
+        column, or its number in an array. Boolean columns need no list.
     marginal_share : float, default=None
-        Share of ``epsilon`` for counts of each column by itself. None: 0 for one
-        column, or for two numeric columns. Otherwise the share depends on the
-        number of rows, which takes a twentieth of the budget if it is private:
-
-        - 0.5 if the boxes of all columns are halved twice along each column, or 18
-          times in all;
-        - 0.8 if they are coarser;
-        - 0 if each box holds a single value;
-        - with a ``target``, 0.4, or 0 if there are few rows.
+        Share of ``epsilon`` for counts of each column by itself. None: 0 for one column,
+        for two numeric columns, or if each box holds a single value. Otherwise 0.5 if the
+        boxes of all columns are halved twice along each column, or 18 times in all, and 0.8
+        if they are coarser. With a ``target``, 0.4, or 0 if there are few rows.
     target : str or int, default=None
-        Categorical or Boolean column that models of the synthetic rows are to
-        predict, by its name, or by its number in an array. The other columns are
-        then counted within its classes, instead of in boxes of all columns. Within
-        a class they are treated as independent.
+        Categorical or Boolean column that models of the synthetic rows are to predict: its
+        name, or its number in an array. The other columns are then counted within its
+        classes, as if they were independent there, instead of in boxes of all columns.
     %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
     support_ : ndarray of shape (n_atoms, n_features)
-        Centres of boxes, or nodes of a grid with ``method="metric"``. With a
-        ``target`` there is one box for each class, and ``marginals_of_classes_``
-        holds everything else. Categories are represented by their places in their
-        list.
+        Centres of boxes, nodes of a grid with ``method="metric"``, or one box for each
+        class with a ``target``. Categories are represented by their places in their list.
     weights_ : ndarray of shape (n_atoms,)
         Probabilities of the boxes or nodes.
     widths_ : ndarray of shape (n_atoms, n_features)
         Widths of the boxes over which synthetic rows are spread; zeros for nodes.
     marginals_ : list of ndarray of shape (n_cells + 1, 2)
-        With a ``marginal_share`` or a ``target``: for each column, the ends of its
-        cells and the probability below each.
+        With a ``marginal_share`` or a ``target``: for each column, the ends of its cells
+        and the probability below each.
     marginals_of_classes_ : list of list of ndarray of shape (n_cells + 1, 2)
         With a ``target``: for each of its values, the marginals of its rows.
     bounds_ : tuple of two ndarray
         Bounds of the numeric columns, public or private.
     n_samples_ : int or None
-        Private or public number of rows. It is the number of people if all rows of
-        a person together weigh as much as one. None with ``alpha``, where it is
-        neither public nor released.
+        Private or public number of rows. It is the number of people if all rows of a person
+        together weigh as much as one. None with ``alpha``, where it is not released.
     privacy_guarantee_ : PrivacyGuarantee or MetricPrivacyGuarantee
         Privacy guarantee of the fit.
     %(columns)s
 
-    See Also
-    --------
-    sklearn_dptda.PrivatePersistence : Releases a diagram instead of points.
-
     Notes
     -----
-    :meth:`error_bound` returns an upper bound of the distance between the release
-    and the rows.
-
     .. rubric:: Privacy
 
-    One fit releases a measure. It is ``epsilon``-differentially private for adding
-    or removing one row, or for replacing one. A row is in one box of each level.
-    The levels share the budget, and so do the counts of each column by itself and
-    those of all columns together (or of pairs of each column and the target). Names
-    and types of columns are public. Values outside a public list are refused before
-    any budget is spent. The resolution of the counts follows from the number of
-    rows, which is public, or noisy and paid for from the budget.
+    One fit releases a measure. It is ``epsilon``-differentially private for adding or
+    removing one row, or for replacing one. All counts share the budget. The number of rows
+    is public, or noisy for a twentieth of the budget. Names and types of columns are
+    public. Values outside a public list are refused before any budget is spent.
 
-    With ``method="metric"``, two measures at a Wasserstein distance ``w`` cost at
-    most ``alpha * (w + resolution)``. Rows are summed as integers. ``resolution``
-    is what rounding adds: that of the places of rows as floating-point numbers, and
-    that of the integrals, at ``2**-30`` of the noise for each. If the guarantee is
-    about a single row, slightly more noise covers the rounding.
+    With ``method="metric"``, two measures at a Wasserstein distance ``w`` cost at most
+    ``alpha * (w + resolution)``, where ``resolution`` is what rounding adds.
     %(privacy_of_groups)s
 
     References
     ----------
-    Y. He, R. Vershynin, Y. Zhu, "Algorithmically effective differentially
-    private synthetic data", 2023; M. Boedihardjo, T. Strohmer, R. Vershynin,
-    "Metric geometry of the privacy-utility tradeoff", Theorem 6.2.
+    Y. He, R. Vershynin, Y. Zhu, "Algorithmically effective differentially private synthetic
+    data", 2023; Boedihardjo, Strohmer, Vershynin, "Metric geometry of the privacy-utility
+    tradeoff", Theorem 6.2.
 
     Examples
     --------
     >>> from sklearn_dptda.datasets import make_two_circles
     >>> from sklearn_dptda.metric_privacy import PrivateMeasure
-    >>> X = make_two_circles(4000, random_state=0)
-    >>> private = PrivateMeasure(epsilon=1.0, bounds=(-3, 3.5), random_state=0).fit(X)
+    >>> private = PrivateMeasure(bounds=(-3, 3.5), random_state=0).fit(make_two_circles())
     >>> private.sample(500, random_state=0).shape
     (500, 2)
-
-    A data frame as input gives a data frame as output:
-
-    >>> import pandas as pd
-    >>> people = pd.DataFrame({"age": [31, 42, 57, 64] * 500, "smokes": ["no", "yes"] * 1000})
-    >>> private = PrivateMeasure(
-    ...     bounds=(0, 120), categories={"smokes": ["no", "yes"]}, random_state=0
-    ... )
-    >>> synthetic = private.fit(people).sample(1000, random_state=0)
-    >>> list(synthetic.columns), str(synthetic["age"].dtype), sorted(set(synthetic["smokes"]))
-    (['age', 'smokes'], 'int64', ['no', 'yes'])
     """
 
     _parameter_constraints = {
@@ -448,17 +406,15 @@ class PrivateMeasure(PrivateRowsEstimator):
     def error_bound(self, confidence: float = 0.95) -> float:
         """Upper bound of the distance between the released measure and the rows.
 
-        It bounds the Wasserstein distance between the rows, clipped to ``bounds_``, and
-        the measure of ``support_`` and ``weights_``, and also that between the rows and
-        the distribution from which :meth:`sample` draws. The distance uses the maximum
-        norm of the box scaled to the unit cube. For one column it is a share of the
-        width of the bounds. Whatever the rows are, the bound holds with the given
-        probability over the noise of a fit. It follows from the public scales of the
-        noise and from the release, and spends no budget.
+        It bounds the Wasserstein distance between the rows, clipped to ``bounds_``, and the
+        measure of ``support_`` and ``weights_``, or the distribution from which
+        :meth:`sample` draws. The distance uses the maximum norm of the box scaled to the
+        unit cube: for one column it is a share of the width of the bounds. Whatever the
+        rows are, the bound holds with the given probability over the noise of a fit. It
+        spends no budget.
 
-        The bound is conservative. The actual distance is mostly 7 to 17 times smaller,
-        and 2 to 4 times with ``method="metric"``, which is the better choice for one
-        column and a public number of rows. The bound does not cover the error of
+        The bound is conservative, less so with ``method="metric"``, which is the better
+        choice for one column and a public number of rows. It does not cover the error of
         :doc:`sampling </guide/sampling_error>`.
 
         Parameters
@@ -508,8 +464,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         Returns
         -------
         array or data frame of shape (n_samples, n_features)
-            A table of the same kind as that of ``fit``, with the same names. Integers
-            are rounded, and categories are values of their lists.
+            A table of the same kind as that of ``fit``, with the same names and types.
         """
         check_is_fitted(self)
         n = self.n_samples_ if n_samples is None else n_samples

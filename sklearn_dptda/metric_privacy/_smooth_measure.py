@@ -60,10 +60,7 @@ def size_for(alpha, d):
 
 
 def rounding_for(alpha, d):
-    """Distance that rounding adds to two measures.
-
-    It is the rounding of floating-point numbers, and that to the lattice.
-    """
+    """Distance that rounding of floats, and rounding to the lattice, add to two measures."""
     # Each number is rounded by less than a step, which is 2**-30 of the noise.
     return 0.0 if math.isinf(alpha) else _LOST + size_for(alpha, d) * 2.0**-30 / alpha
 
@@ -121,8 +118,7 @@ def _law(n_cells, factor, alpha):
 def integrals(points, m):
     """Integrals of the distribution function over ``m`` cells of [0, 1], of points (n, 1).
 
-    If the measure moves by a Wasserstein distance ``w``, the integrals move by at most ``w`` in
-    sum, since ``w`` is the integral of the absolute difference of the distribution functions.
+    If the measure moves by a Wasserstein distance ``w``, they move by at most ``w`` in sum.
     """
     x = np.minimum(points[:, 0] * m, m)
     cell = np.minimum(x.astype(np.int64), m - 1)
@@ -135,8 +131,7 @@ def integrals(points, m):
 def _exact_sums(places, parts, size):
     """Sums by place of numbers from 0 to 1 that are cut to whole units, in any order.
 
-    Two words of each number are summed. Floating-point numbers can represent the sums of a batch,
-    and integers those of up to 2**31 rows.
+    Floating-point numbers can represent the sums of a batch, and integers those of 2**31 rows.
     """
     high, low = np.zeros((2, size), dtype=np.int64)
     for place, part in zip(slices(places, BATCH), slices(parts, BATCH), strict=True):
@@ -148,10 +143,7 @@ def _exact_sums(places, parts, size):
 
 
 def measure_of_integrals(noisy):
-    """Atoms (m + 1, 1) and weights on a line.
-
-    They follow from noisy integrals of the distribution function.
-    """
+    """Atoms (m + 1, 1) and weights on a line, from noisy integrals of the distribution function."""
     m = len(noisy)
     steps = np.clip(isotonic_regression(m * noisy).x, 0.0, 1.0)
     return np.linspace(0, 1, m + 1)[:, None], np.diff(np.r_[0.0, steps, 1.0])
@@ -160,9 +152,8 @@ def measure_of_integrals(noisy):
 def hat_means(points, k):
     """Means of the multilinear hats of a grid with ``k`` cells along each axis.
 
-    They have the shape ((k + 1)**d,), and come from points (n, d) in [0, 1]. Hats sum to one. If a
-    point moves by ``r`` in the maximum norm, their values move by at most ``2 d k r`` in sum: along
-    one axis, two groups of hats exchange ``k r``.
+    They have the shape ((k + 1)**d,), and come from points (n, d) in [0, 1]. If a point moves by
+    ``r`` in the maximum norm, their values move by at most ``2 d k r`` in sum.
     """
     n, d = points.shape
     scaled = points * k

@@ -1,9 +1,6 @@
 """Mechanisms of trees: the distance of privacy or that of accuracy is an ultrametric.
 
-The laws are on classes of near points, one of which represents all of them. There are two kinds.
-*Weighted* laws use the classes of a tree of privacy, at the full rate. *Relaxed* laws use the
-classes of a tree of accuracy and the distance of privacy from the whole class, at half the rate.
-*Raised* laws are relaxed ones at the largest rate that is found to be private.
+The laws are on classes of near points, one of which represents all of them.
 
 Proof: doc/theory/metric_geometry.md, "Some mechanism is as accurate".
 """
@@ -75,35 +72,32 @@ _MECHANISM_NAMES = {
 class UltrametricMechanism(ChoiceMechanism):
     """Replace points of a finite space with a tree, as accurately as the tree allows.
 
-    The points are leaves of a tree, words, or classes of a hierarchy. One of the
-    two distances, that of accuracy or that of privacy, is an ultrametric: of any
-    three points the two longest distances are equal. If accuracy does not require
-    single points, one point represents a class of near ones.
+    The points are leaves of a tree, words, or classes of a hierarchy. One of the two
+    distances, that of accuracy or that of privacy, is an ultrametric: of any three points
+    the two longest distances are equal. If accuracy does not require single points, one
+    point represents a class of near ones.
 
     Parameters
     ----------
     candidates : array-like of shape (n_points, n_points)
-        Distances of privacy between the public points. The points are all inputs
-        and all outputs.
+        Distances of privacy between the public points, which are all inputs and outputs.
     %(rate)s
     accuracy : array-like of shape (n_points, n_points), default=None
         Distances of accuracy. None: the same as the distances of privacy.
     law : {"auto", "relaxed", "raised", "weighted"}, default="auto"
         Law of the release.
 
-        - ``"relaxed"``: for an ultrametric distance of *accuracy* and any distance
-          of privacy. It uses the distance of privacy from whole classes, at half
-          the rate.
+        - ``"relaxed"``: for an ultrametric distance of *accuracy* and any distance of
+          privacy. It uses the distance of privacy from whole classes, at half the rate.
         - ``"raised"``: the same, at the largest rate that is found to be private.
-        - ``"weighted"``: for an ultrametric distance of *privacy* and any distance
-          of accuracy. Its weights allow the full rate.
+        - ``"weighted"``: for an ultrametric distance of *privacy* and any distance of
+          accuracy. Its weights allow the full rate.
         - ``"auto"``: the most accurate of the laws that the distances allow.
     radius : float, "entropic" or "auto", default="auto"
-        Points within this distance of each other are released as one of them. It is
-        a distance of privacy for the weighted law, and of accuracy for the others.
-        ``"entropic"``: the entropic scale of ``alpha / 3``, which excludes the
-        weighted law. ``"auto"``: the most accurate radius. All of these are
-        functions of public numbers.
+        Points within this distance of each other are released as one of them. It is a
+        distance of privacy for the weighted law, and of accuracy for the others.
+        ``"entropic"``: the entropic scale of ``alpha / 3``, which excludes the weighted
+        law. ``"auto"``: the most accurate radius.
     %(pays_for_releases)s
 
     Attributes
@@ -117,47 +111,33 @@ class UltrametricMechanism(ChoiceMechanism):
     radius_ : float
         Radius that is used.
     rate_ : float
-        Rate that is used. Up to rounding, it is ``alpha`` for the weighted law and
-        half of it for the relaxed one, and between these for the raised one.
+        Rate that is used. Up to rounding, it is ``alpha`` for the weighted law, half of it
+        for the relaxed one, and between these for the raised one.
     privacy_parameter_ : float
         Privacy loss per unit of distance of the law: at most ``alpha``.
     accuracy_ : float
-        Mean distance of accuracy of the release, for the point for which it is
-        worst.
+        Mean distance of accuracy of the release, for the point for which it is worst.
     %(promise_of_releases)s
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One release is a public point for each record. Moving one record by a distance
-    ``r`` changes the logarithm of the probability of any release by at most
-    ``alpha * (r + resolution)``, where ``resolution`` is what rounding adds.
-    Replacing it changes the logarithm by at most ``epsilon``, which is ``alpha``
-    times the diameter.
+    One release is a public point for each record. Moving one record by a distance ``r``
+    changes the logarithm of the probability of any release by at most
+    ``alpha * (r + resolution)``, where ``resolution`` is what rounding adds. Replacing it
+    changes the logarithm by at most ``epsilon``, which is ``alpha`` times the diameter.
 
-    *Relaxed.* The distance of a point from a class is the least distance from a
-    point of the class. It changes by no more than the point is moved. At half the
-    rate, so do the logarithm of a weight and that of the sum of all weights. The
-    accuracy is at most ``s + 47 s_o``, with ``s`` the entropic scale at
-    ``alpha / 3`` and ``s_o`` the diametric scale at ``alpha / 7``.
-
-    *Raised.* Rates up to ``alpha`` are tried, and the law is checked for every pair
-    of points. Its privacy is computed rather than proved in general.
-
-    *Weighted.* The matrix ``exp(-alpha D)`` of an ultrametric has a row diagonally
-    dominant inverse, so the weights for which rows sum to one are not negative.
-    Classes of points within a radius form an ultrametric space again, and mapping
-    points to it does not increase distances.
+    The relaxed and the weighted law are :doc:`proved </theory/metric_geometry>` to be
+    private. The raised law is checked for every pair of points.
 
     References
     ----------
-    M. Boedihardjo, T. Strohmer, R. Vershynin, "Metric geometry of the
-    privacy-utility tradeoff", Theorem 5.1, for the relaxed law; S. Martinez,
-    G. Michon, J. San Martin, "Inverse of strictly ultrametric matrices are of
-    Stieltjes type", 1994, and E. ElSalamouny, K. Chatzikokolakis, C.
-    Palamidessi, "Generalized differential privacy: regions of priors that admit
-    robust optimal mechanisms", 2014, for the weighted one.
+    M. Boedihardjo, T. Strohmer, R. Vershynin, "Metric geometry of the privacy-utility
+    tradeoff", Theorem 5.1, for the relaxed law; S. Martinez, G. Michon, J. San Martin,
+    "Inverse of strictly ultrametric matrices are of Stieltjes type", 1994, and E.
+    ElSalamouny, K. Chatzikokolakis, C. Palamidessi, "Generalized differential privacy:
+    regions of priors that admit robust optimal mechanisms", 2014, for the weighted one.
 
     Examples
     --------
@@ -166,14 +146,6 @@ class UltrametricMechanism(ChoiceMechanism):
     >>> private = UltrametricMechanism(leaves, alpha=2.0, random_state=0).fit()
     >>> private.release([0, 0, 3]).shape
     (3,)
-
-    Places on a line, of which only the district matters:
-
-    >>> places = [[0, 3, 3.1], [3, 0, 0.2], [3.1, 0.2, 0]]
-    >>> districts = [[0, 5, 5], [5, 0, 0.1], [5, 0.1, 0]]
-    >>> private = UltrametricMechanism(places, accuracy=districts, random_state=0).fit()
-    >>> private.law_, private.radius_
-    ('raised', 0.1)
     """
 
     _parameter_constraints = {
@@ -239,10 +211,7 @@ class UltrametricMechanism(ChoiceMechanism):
         return self
 
     def _kinds(self, accuracy: bool, privacy: bool) -> list[str]:
-        """The requested laws that the distances allow.
-
-        ``accuracy`` and ``privacy`` tell which of the distances are ultrametric.
-        """
+        """The requested laws that the distances allow, by whether each of them is ultrametric."""
         allowed = {
             "relaxed": accuracy,
             "raised": accuracy,
@@ -336,9 +305,7 @@ def _weighted_class_law(D1: FloatArray, D2: FloatArray, radius: float, rate: flo
 def relaxed_class_law(D1: FloatArray, D2: FloatArray, radius: float, alpha: float) -> ClassLaw:
     """Half the rate of the distance of privacy from classes of an ultrametric of accuracy.
 
-    This is the mechanism of Theorem 5.1, at any radius. The distance of ``x`` from a class is the
-    least distance from its points, and changes by no more than ``x`` moves, since ``D1`` satisfies
-    all triangle inequalities.
+    This is the mechanism of Theorem 5.1, at any radius.
     """
     cells = _classes(D2, radius)
     outputs = _representatives(cells, D2)

@@ -1,9 +1,8 @@
 """Planning of releases: cost, accuracy, private choices of parameters, and replicates.
 
-Dry runs count the privacy loss of pipelines, cross-validations and searches before they run. Plans
-compute the epsilon at which a feature becomes visible. Both use only public numbers. A search that
-chooses a parameter by private data spends a part of the privacy budget. Replicates and
-privacy-utility curves make many releases and are meant for simulated data.
+Dry runs and plans use only public numbers. A search that chooses a parameter by private data spends
+a part of the privacy budget. Replicates and privacy-utility curves make many releases and are meant
+for simulated data.
 """
 
 from sklearn_dptda.model_selection._dry_run import check_budget, planned_loss

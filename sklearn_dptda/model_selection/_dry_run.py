@@ -1,8 +1,8 @@
 """The privacy loss of estimators, pipelines, cross-validations and searches before they run.
 
 For each kind of composite estimator, this module knows how often it calls which methods of its
-parts. A private estimator states the guarantee of each of its own calls. An unknown kind of
-estimator that contains private estimators is refused, because its number of releases is unknown.
+parts. An unknown kind that contains private estimators is refused, because its number of
+releases is unknown.
 """
 
 import copy
@@ -72,8 +72,7 @@ def planned_loss(
     Returns
     -------
     PlannedLoss
-        The releases, their number and their total loss. It prints as one
-        sentence.
+        It prints as one sentence.
 
     Raises
     ------
@@ -99,17 +98,15 @@ def planned_loss(
     -----
     .. rubric:: Privacy
 
-    The plan depends only on parameters and shapes, so you can publish it. If
-    the call succeeds, the accountant counts the planned loss. If the call
-    fails, fewer releases are made.
+    The plan depends only on parameters and shapes, so you can publish it. A call that
+    fails makes fewer releases than planned.
 
-    ``at_most`` is True if the plan is an upper bound. If the candidates of a
-    search differ in their cost, the most expensive candidate is counted for the
-    last fit and for later rounds of halving. Halving ends sooner with few rows.
-    A cache (``Pipeline(memory=...)``) may answer for steps with a seed. A search
-    inside of folds counts its own folds as if each fold had all rows, which makes
-    a difference only for leave-one-out. The plan does not see releases inside of
-    your own functions.
+    ``at_most`` is True if the plan is an upper bound. If the candidates of a search
+    differ in their cost, the most expensive candidate is counted for the last fit and
+    for later rounds of halving. Halving may end sooner, and a cache
+    (``Pipeline(memory=...)``) may answer for steps with a seed. A search inside of
+    folds counts its own folds as if each fold had all rows. The plan does not see
+    releases inside of your own functions.
 
     Examples
     --------
@@ -159,29 +156,23 @@ def check_budget(
 ) -> PlannedLoss:
     """Check whether the budget covers a call, before anything is spent.
 
-    Without this check, a search that exceeds its budget stops in the middle. The
-    releases that were made before are paid for and lost.
+    Without this check, a search that exceeds its budget stops in the middle, and the
+    releases that it has paid for are lost.
 
     %(plan_parameters)s
 
     Returns
     -------
     PlannedLoss
-        The privacy loss of the call.
 
     Raises
     ------
     PrivacyBudgetExceeded
         If a budget does not cover its part of the loss. Nothing is spent.
     ValueError
-        If a parameter of a private estimator is out of range, or if the number of
-        releases is unknown (see :func:`planned_loss`). Also if a private
-        estimator has no accountant, or if losses of different adjacencies would be
-        counted in one ledger.
-
-    See Also
-    --------
-    planned_loss : Compute the privacy loss without a budget.
+        In the cases of :func:`planned_loss`, if a private estimator has no
+        accountant, or if losses of different adjacencies would be counted in one
+        ledger.
 
     Notes
     -----

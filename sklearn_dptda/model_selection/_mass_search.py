@@ -36,21 +36,18 @@ _SCORE_SENSITIVITY = 2**20
 class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
     """Private choice of the mass of a distance-to-measure, by the features that it shows.
 
-    A larger mass has less noise and shows fewer features. The search makes one
-    draw of permute-and-flip. It prefers the mass at which the longest feature is
-    most prominent, measured in units of the sensitivity. The cost is small and
-    does not depend on the number of candidates.
+    A larger mass has less noise and shows fewer features. The search prefers the mass
+    at which a feature is longest in units of the sensitivity, by one draw of
+    permute-and-flip. The cost does not depend on the number of candidates.
 
     Parameters
     ----------
     filtration : DTMFiltration
-        Filtration whose mass ``m`` is chosen. Its bounds must be numbers. If you
-        need a private box, estimate it before, at its own cost.
+        Filtration whose mass ``m`` is chosen. Its bounds must be numbers.
     candidates : array-like of float, default=(0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
         Public masses to choose from, in (0, 1].
     epsilon : float, default=0.2
-        Privacy loss of the choice. Smaller values give more privacy and a less
-        accurate choice. ``inf`` chooses the best mass, without privacy.
+        Privacy loss of the choice. ``inf`` chooses the best mass, without privacy.
     homology_dimension : int, default=1
         Homology dimension of the features.
     rank : int, default=1
@@ -61,9 +58,8 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
         None uses the accountant of the surrounding ``with`` block. Without such a
         block, losses are not counted.
     random_state : int, RandomState instance, Generator or None, default=None
-        Source of the noise. None draws from the operating system's entropy. A seed
-        makes the choice reproducible and is for tests and study only, because the
-        noise can be undone with it.
+        Source of the noise. None draws from the operating system's entropy. A seed is
+        for tests and study only, because the noise can be undone with it.
 
     Attributes
     ----------
@@ -72,28 +68,23 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
     filtration_ : DTMFiltration
         An unfitted copy of ``filtration`` with this mass.
     privacy_guarantee_ : PrivacyGuarantee
-        Guarantee of the choice. Add the guarantees of later releases to it.
+        Guarantee of the choice. Add those of releases that use it.
     n_features_in_ : int
         Number of coordinates of the points.
-
-    See Also
-    --------
-    sklearn_dptda.DTMFiltration : The filtration that uses the mass.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One fit releases one of the candidates. It is ``epsilon``-differentially
-    private for replacing one point of a cloud, or, if ``filtration`` has
-    ``groups``, all points of one person. Each individual must have points in only
-    one cloud. The score of a mass is the persistence of the feature divided by
-    twice the sensitivity of the filtration, summed over the clouds. One record
-    changes it by at most one, for every mass. The losses of the choice and of
-    releases that use it add up.
+    One fit releases one of the candidates. It is ``epsilon``-differentially private
+    for replacing one point of a cloud, or, if ``filtration`` has ``groups``, all
+    points of one person. Each individual must have points in only one cloud. The
+    score of a mass is the persistence of the feature divided by twice the sensitivity
+    of the filtration, summed over the clouds. One record changes it by at most one,
+    for every mass.
 
-    Do not choose ``max_distance`` by such a score. The score prefers caps below
-    the features, and a larger epsilon does not remove this bias.
+    Do not choose ``max_distance`` by such a score, which prefers caps below the
+    features.
 
     References
     ----------
@@ -153,7 +144,6 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
             Point clouds, or histograms that represent them. One mass is chosen for
             all of them.
         y : Ignored
-            Not used, present for API consistency.
 
         Returns
         -------
@@ -194,8 +184,8 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
     def _score(self, filtration, lattice):
         """Persistence divided by its change by one record, in integers.
 
-        Neighbours differ by at most ``sensitivity`` steps, so that the score changes by at most
-        ``_SCORE_SENSITIVITY``. Rounding down does not increase this integer change.
+        The score changes by at most ``_SCORE_SENSITIVITY``, which rounding down does not
+        increase.
         """
         numbers = {int(self.homology_dimension): int(self.rank)}
         (lifetimes,) = longest_lifetimes(filtration.values, filtration.upper, numbers, lattice)

@@ -24,28 +24,28 @@ def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
     Parameters
     ----------
     pipeline : Pipeline, FeatureUnion or private estimator
-        A fitted pipeline, union or estimator.
+        It must be fitted.
 
     Returns
     -------
     PrivacyGuarantee
-        Guarantee of all releases of one ``fit`` or ``fit_transform`` together. The
-        losses are added by basic composition. It prints as one sentence.
+        Guarantee of all releases of one ``fit`` or ``fit_transform`` together, by
+        basic composition. It prints as one sentence.
 
     Raises
     ------
     ValueError
         If no step is private, or if the steps have different privacy units or
-        neighbours. Also for a search, because it has made more releases than its
-        best estimator shows.
+        neighbours. Also for a search, whose best estimator does not show all
+        releases.
 
     Warns
     -----
     PrivacyLeakWarning
         If a step without privacy has learnt from the records. Examples are a scaler
-        before the private step, and a classifier of rows after
-        :class:`~sklearn_dptda.decomposition.PrivatePCA` has projected them. The
-        guarantee then says that its parameters are not public.
+        before the private step, and a classifier of rows that
+        :class:`~sklearn_dptda.decomposition.PrivatePCA` has projected. The guarantee
+        then says that its parameters are not public.
 
     See Also
     --------

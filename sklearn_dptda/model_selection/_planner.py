@@ -60,9 +60,9 @@ def plan_release(
 ) -> ReleasePlan:
     """Find the smallest epsilon at which a private diagram shows a feature.
 
-    The plan also chooses the mass and the grid of the filtration. It depends only
-    on public numbers: the feature that you expect, the box, and the number of
-    points. No data are read, and nothing is released or spent.
+    The plan also chooses the mass and the grid of the filtration. It depends only on
+    public numbers: no data are read, and nothing is released or spent. You must know
+    the arguments without looking at the records.
 
     Parameters
     ----------
@@ -75,16 +75,15 @@ def plan_release(
         of the points. Give either this or ``persistence``.
     share : float, default=1.0
         Share of the points that are on the loop, in (0, 1]. The other points are
-        assumed to be far away. Points inside of the loop would hide it.
+        assumed to be far away, not inside of the loop.
     spread : float, default=0.0
         Standard deviation of the distance of the points from the circle, in its
         plane and in the units of the points.
     persistence : float, default=None
         Plan for any feature with this persistence in the exact diagram of the
         distance-to-measure of mass ``m``, in the units of the points. For example,
-        two groups that are small compared with the gap between them give a
-        component that persists for half of the gap, if each group contains more
-        than the mass ``m``.
+        two small groups that each contain more than the mass ``m`` give a component
+        that persists for half of the gap between them.
     homology_dimension : int, default=1
         Homology dimension of the feature. A loop has dimension 1.
     m : float or sequence of float, default=None
@@ -94,11 +93,10 @@ def plan_release(
         Number of coordinates of the points. None uses the number of coordinates
         of ``bounds``, or 2 if the bounds are numbers.
     max_distance : float or "private", default=None
-        Public cap of the filtration: longer distances count as this distance, and
-        the noise is proportional to it. ``"private"`` lets the release draw the
-        cap under differential privacy. None tries ``"private"`` and, for a loop,
-        also its radius, because points that are farther away give no information
-        about the loop.
+        Public cap of the filtration: longer distances count as this distance, and the
+        noise is proportional to it. ``"private"`` lets the release draw the cap under
+        differential privacy. None tries ``"private"`` and, for a loop, also its
+        radius.
     private : PrivatePersistence, default=None
         Estimator of the release, whose parameters except for ``epsilon`` are
         used. None uses the defaults.
@@ -122,27 +120,18 @@ def plan_release(
 
     Notes
     -----
-    A released point is flagged as a feature in two cases: if it persists for
-    more than twice the error bound ``r``, or if it is the longest of its
-    dimension and persists for more than the noise floor. With probability
-    ``confidence``, no birth or death moves by more than ``r``. A feature of
-    persistence P is therefore flagged if ``P - 2 r >= min(2 r, floor)``. If it
-    is flagged by the noise floor alone, the dimension has a feature, but it is
-    unknown which of its points is the feature.
+    A released point is flagged as a feature if it persists for more than twice the
+    error bound ``r``, or if it is the longest of its dimension and persists for more
+    than the noise floor. A feature of persistence P is therefore flagged if ``P - 2 r
+    >= min(2 r, floor)``. If it is flagged by the noise floor alone, it is unknown
+    which point of the dimension is the feature.
 
-    The model of a loop gives the diagram of the measure. Two losses are
-    subtracted from its persistence. The first is the part that the grid may hide,
-    which is one tenth if twice the default number of nodes is enough for that. The
-    second, to first order, is the part that a random sample may lose, again with
+    The model of a loop subtracts from its persistence the part that the grid may hide
+    and, to first order, the part that a random sample may lose, again with
     probability ``confidence``. See :doc:`/theory/error_bounds`.
 
     This is the cost of a complete diagram. The length of the longest feature, or
     the number of long features, costs a fraction of it.
-
-    .. rubric:: Privacy
-
-    The function does not use private data. You must know its arguments without
-    looking at the records.
 
     Examples
     --------
@@ -223,9 +212,9 @@ def _check_positive(name, value):
 class BoundsAhead:
     """Public numbers of the filtration of a cloud, which do not depend on the points.
 
-    Longer distances than ``cap`` count as ``cap``. ``grid_error`` is the largest distance of a
-    point of the box from the nearest node. The function is 1-Lipschitz, so that this also bounds
-    the distance between the diagram of the nodes and that of the whole function.
+    ``grid_error`` is the largest distance of a point of the box from the nearest node. It also
+    bounds the distance between the diagram of the nodes and that of the whole function, which is
+    1-Lipschitz.
     """
 
     cap: float
@@ -237,10 +226,9 @@ class BoundsAhead:
 
 
 def bounds_ahead(filtration, n_points, n_dims):
-    """Public numbers of a :class:`DTMFiltration` of any ``n_points`` points.
+    """Public numbers of a :class:`DTMFiltration` of any ``n_points`` points, in a public box.
 
-    The box of the filtration must be public. The function fits a copy to two points with ``n_dims``
-    coordinates, because a fit learns only the number of coordinates.
+    A copy is fitted to two points, because a fit learns only the number of coordinates.
     """
     fitted = clone(filtration).fit([np.zeros((2, n_dims))])
     values, on_lattice = fitted._choose(n_points)
@@ -409,11 +397,9 @@ def _hopeless(candidates):
 class LoopModel:
     """The distance-to-measure of points at uniform angles of a circle, from public numbers.
 
-    The distances of the points from the circle are Gaussian with standard deviation ``spread``. A
-    ``share`` of all points is on the loop, and the others are assumed to be far away. Longer
-    distances than ``cap`` count as the cap. By symmetry, the function depends only on the distance
-    from the centre. The loop is born at the smallest value along a radius, and dies at the largest
-    value further inside.
+    The distances of the points from the circle are Gaussian, and points that are not on the loop
+    are far away. By symmetry, the function depends only on the distance from the centre. The loop
+    is born at the smallest value along a radius, and dies at the largest value further inside.
     """
 
     def __init__(self, radius, share, spread, cap):

@@ -35,8 +35,8 @@ class PrivacyUtilityCurve:
     param_range : ndarray of shape (n_values,)
         Values of the parameter.
     errors : ndarray of shape (n_values, n_replicates, n_clouds, n_dimensions)
-        Bottleneck distances to the exact diagrams, in the units of the
-        filtration. They depend on the exact diagrams and are *not* private.
+        Bottleneck distances to the exact diagrams, in the units of the filtration.
+        They are *not* private.
     homology_dimensions : tuple of int
         Homology dimensions of the diagrams.
 
@@ -80,7 +80,6 @@ class PrivacyUtilityCurve:
         Returns
         -------
         pandas.DataFrame
-            One row for each distance.
         """
         import pandas as pd
 
@@ -124,7 +123,7 @@ def privacy_utility_curve(
     estimator : PrivatePersistence, or Pipeline that ends in one
         The estimator. It is cloned for each value.
     X : list
-        Filtrations, or the input of the pipeline. Use simulated or public data.
+        Filtrations, or the input of the pipeline.
     param_name : str, default="epsilon"
         Name of a parameter of the estimator. For a pipeline, a name without a
         double underscore refers to the last step.
@@ -133,9 +132,8 @@ def privacy_utility_curve(
     n_replicates : int, default=20
         Number of releases for each value.
     random_state : int, RandomState instance, Generator or None, default=None
-        Source of one seed for each release. The seeds are drawn before any release,
-        so that results do not depend on ``n_jobs``. None uses the operating
-        system's entropy.
+        Source of one seed for each release. Results do not depend on ``n_jobs``. None
+        uses the operating system's entropy.
     n_jobs : int, default=None
         Number of workers. Any joblib backend can be used.
     verbose : int, default=0
@@ -145,7 +143,6 @@ def privacy_utility_curve(
     Returns
     -------
     PrivacyUtilityCurve
-        Errors of all releases.
 
     Notes
     -----

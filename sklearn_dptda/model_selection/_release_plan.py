@@ -71,8 +71,8 @@ class PlanCurve:
         Privacy losses.
     error_bounds : ndarray of shape (n_values,)
         Largest distance that points of the diagram move, in the units of the
-        filtration. The bounds hold with the confidence of the plan. ``inf``
-        means that there is no bound.
+        filtration, with the confidence of the plan. ``inf`` means that there is no
+        bound.
     thresholds : ndarray of shape (n_values,)
         Smallest persistence, in the exact diagram, of a feature that is flagged.
 
@@ -106,22 +106,19 @@ class ReleasePlan:
     m : float
         Mass of the distance-to-measure.
     max_distance : float or "private"
-        Cap of the distance-to-measure. It is the radius of a loop if that is
-        better than the default.
+        Cap of the distance-to-measure.
     resolution : int
         Number of grid nodes along each axis.
     error_bound : float
         Largest distance that points of the diagram move, with probability
-        ``confidence``. If ``confidence`` is 0.95, the release will have this
-        value as :attr:`PrivatePersistence.error_bound_`.
+        ``confidence``.
     noise_floor : float
         If there is no feature in the dimension of the feature, all points of noise
         are shorter than this, with the same probability.
     persistence : float
         Persistence of the feature, as given or according to the model.
     sampling_error : float
-        Largest loss of persistence of a loop in a random sample of ``n_points``
-        points, compared with the model.
+        Largest loss of persistence of a loop in a random sample.
     grid_error : float
         Largest distance of a point of the box from the nearest node. Births and
         deaths on the grid are off by at most this number.
@@ -134,8 +131,8 @@ class ReleasePlan:
     confidence : float
         Probability with which the bounds hold.
     epsilon_without_cap : float or None
-        Smallest epsilon that shows the feature under the default cap, if the plan
-        has another cap. ``inf`` if no epsilon shows it.
+        Smallest epsilon under the default cap, if the plan has another cap. ``inf``
+        if no epsilon shows the feature.
 
     Examples
     --------
@@ -175,8 +172,7 @@ class ReleasePlan:
         Returns
         -------
         Pipeline
-            An unfitted pipeline of new estimators. Set an accountant before you
-            fit it.
+            A new, unfitted pipeline. Set an accountant before you fit it.
         """
         return make_pipeline(clone(self._filtration), self._detection.private_at(self.epsilon))
 

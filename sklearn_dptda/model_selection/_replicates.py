@@ -62,8 +62,7 @@ class _Kept(BaseException):
 class IncompleteReleases(_Kept, RuntimeError):
     """Error: some of many releases failed. The finished releases are kept.
 
-    All releases stay paid for. The first failure is the ``__cause__`` of this
-    error.
+    All releases stay paid for. The first failure is the ``__cause__``.
 
     Attributes
     ----------
@@ -87,10 +86,9 @@ class IncompleteReleases(_Kept, RuntimeError):
 class InterruptedReleases(_Kept, KeyboardInterrupt):
     """Error: Ctrl-C came before all releases were finished. The finished releases are kept.
 
-    All releases stay paid for. The error is a :class:`KeyboardInterrupt` and not
-    an :class:`Exception`, so that code which continues after errors still stops.
-    At a Python prompt, ``sys.last_value.releases`` holds the finished releases
-    afterwards.
+    All releases stay paid for. The error is a :class:`KeyboardInterrupt`, so that
+    code which continues after errors still stops. At a Python prompt,
+    ``sys.last_value.releases`` holds the finished releases afterwards.
 
     Attributes
     ----------
@@ -139,9 +137,8 @@ def release_replicates(
         remaining releases are paid for and drawn. Without a name, each call makes new
         releases.
     random_state : int, RandomState instance, Generator or None, default=None
-        Source of one seed for each replicate. The seeds are drawn before any
-        release, so that results do not depend on ``n_jobs``. None uses the
-        operating system's entropy. A seed is for tests and study only.
+        Source of one seed for each replicate. Results do not depend on ``n_jobs``.
+        None uses the operating system's entropy. A seed is for tests and study only.
     n_jobs : int, default=None
         Number of workers. Any joblib backend can be used. Ray ignores the number
         and runs as many tasks at a time as it has processors.
@@ -189,9 +186,8 @@ def release_replicates(
 
     In two cases, the replicates pay in their own tasks: if the cost of a replicate
     cannot be planned, and if ``n_jobs=1`` leaves the processes to inner loops, such
-    as those of a search. They use keys if tasks can run again, so that each
-    replicate is still paid for once. If another program uses up the budget in the
-    meantime, the replicates that were paid for are in
+    as those of a search. Each replicate is still paid for once. If another program
+    uses up the budget in the meantime, the replicates that were paid for are in
     :class:`IncompleteReleases`.
 
     If the estimator ends in a private step, a ledger with a ``path`` stores each

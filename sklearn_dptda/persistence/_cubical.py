@@ -61,11 +61,11 @@ def sublevel_diagrams(
 
 
 def _planar_diagrams(values: FloatArray) -> list[FloatArray]:
-    """Compute the diagrams of a function on the nodes of a rectangle, by duality.
+    """Compute the diagrams of a function on the nodes of a rectangle, by Alexander duality.
 
-    Sublevel sets of the nodes are complements of superlevel sets of the dual cells. By Alexander
-    duality, the dimensions are therefore swapped and the signs change. GUDHI is 20 times faster on
-    cells. A frame of minus infinity closes the outside, and its loop is the essential component.
+    Sublevel sets of the nodes are complements of superlevel sets of the dual cells, so dimensions
+    are swapped and signs change. GUDHI is 20 times faster on cells. A frame of minus infinity
+    closes the outside, and its loop is the essential component.
     """
     cells = np.pad(-values, 1, constant_values=-np.inf)
     components, loops = _gudhi_diagrams(cells, [0, 1])
@@ -107,9 +107,8 @@ def _simplex_diagrams(
 def persistent_tree(values: FloatArray, upper: float, complex: LandmarkComplex) -> SimplexTree:
     """Build the tree of the simplices whose values are below the cap, and its persistence.
 
-    Which simplices are below the cap depends on the records, and so does the dimension of the tree.
-    By default, GUDHI leaves out the homology of this dimension. A loop would then appear only after
-    the first triangle anywhere.
+    The dimension of this tree depends on the records, and GUDHI leaves out the homology of the
+    top dimension by default. A loop would then appear only after the first triangle anywhere.
     """
     tree, start = SimplexTree(), 0
     for simplices in complex.simplices:
@@ -155,8 +154,8 @@ def read_function(
 ) -> tuple[FloatArray, float, LandmarkComplex | None]:
     """Return the values of a filtration or of an array, their upper bound, and their complex.
 
-    ``upper`` is a bound that the caller states. It applies in addition to the bound of the
-    filtration. The result is infinity if there is no bound. The complex is None for grids.
+    ``upper`` is a bound that the caller states, in addition to that of the filtration. Without
+    any bound, the result is infinity. The complex is None for grids.
     """
     stated = np.inf if upper is None else float(upper)
     if isinstance(item, Filtration):
@@ -178,8 +177,7 @@ class CubicalPersistence(
 ):
     """Exact persistence diagrams of filtrations: *not* private.
 
-    This is the non-private counterpart of :class:`PrivatePersistence`. It returns the same
-    diagrams as ``PrivatePersistence(epsilon=np.inf)``.
+    The diagrams are those of :class:`PrivatePersistence` with ``epsilon=np.inf``.
 
     Parameters
     ----------
@@ -201,15 +199,11 @@ class CubicalPersistence(
     single_ : bool
         Whether ``homology_dimensions`` is a single integer.
 
-    See Also
-    --------
-    PrivatePersistence : Differentially private persistence diagrams.
-
     Notes
     -----
     .. rubric:: Privacy
 
-    There is no privacy guarantee: the diagrams are exact.
+    There is no privacy guarantee.
 
     .. rubric:: Implementation
 
@@ -258,15 +252,12 @@ class CubicalPersistence(
         Parameters
         ----------
         X : list of GridFiltration, ComplexFiltration or array-like
-            The functions, as objects that :class:`DTMFiltration` and similar estimators
-            return, or as arrays of values on the nodes of a grid.
+            The functions. An array holds the values on the nodes of a grid.
         y : Ignored
-            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
-            The fitted estimator.
         """
         self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
         self._read(X)
@@ -278,15 +269,13 @@ class CubicalPersistence(
         Parameters
         ----------
         X : list of GridFiltration, ComplexFiltration or array-like
-            The functions, as objects that :class:`DTMFiltration` and similar estimators
-            return, or as arrays of values on the nodes of a grid.
+            The functions, one for each cloud.
 
         Returns
         -------
         list of ndarray of shape (n, 2), or list of lists of them
             For each filtration, one diagram if ``homology_dimensions`` is an integer, else a
             list of diagrams. The columns are birth and death, in the units of the filtration.
-            Exact, *not* private.
         """
         check_is_fitted(self)
         functions = [

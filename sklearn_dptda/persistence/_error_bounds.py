@@ -1,9 +1,7 @@
 """Error bounds of private diagrams that are known before any release, from public numbers.
 
 The law of a draw is a mixture, over levels, of the base measure on balls. Bounds of the weights of
-balls therefore bound its tails. The bounds hold for a public class of exact diagrams: at most a
-stated number of points is longer than a floor, and any number of points is shorter. Everything is
-computed in integers on the grid of the draw.
+balls therefore bound its tails. Everything is computed in integers on the grid of the draw.
 
 Proof: doc/theory/error_bounds.md, "Tails of the distance".
 Proof: doc/theory/error_bounds.md, "Bounds of the weights".
@@ -57,12 +55,12 @@ def bottleneck_error_bound(
 ) -> float:
     """Bound the bottleneck distance between private and exact diagrams, before any release.
 
-    The bound holds for every point cloud whose exact diagrams have at most ``n_features``
-    points that are longer than a floor, and any number of shorter points. For such a cloud,
-    all released diagrams together are within the bound of the exact ones with probability
-    ``confidence``. It follows that a feature whose persistence is more than twice the bound
-    survives, and that a released point whose persistence is more than twice the bound is not
-    noise.
+    If the exact diagrams of a cloud have at most ``n_features`` points that are longer than
+    a floor, and any number of shorter points, all released diagrams together are within the
+    bound of the exact ones with probability ``confidence``. It follows that a feature whose
+    persistence is more than twice the bound survives, and that a released point whose
+    persistence is more than twice the bound is not noise. The bound does not apply to other
+    clouds.
 
     The result depends only on public numbers, so it costs no privacy.
 
@@ -72,13 +70,12 @@ def bottleneck_error_bound(
     confidence : float, default=0.95
         Probability that the bound holds, in (0, 1).
     n_features : int or sequence of int, default=2
-        Largest number of points that are longer than the floor: one number for all homology
-        dimensions, or one for each. The essential component is not counted. The bound grows
-        with it.
+        Largest number of points longer than the floor, without the essential component: one
+        for all homology dimensions, or one for each.
     floor : float, default=None
         Half the persistence, in the units of the function, up to which any number of points
-        is allowed. None uses the sensitivity. Under a smaller cap, the same difference is
-        added to the sensitivity under that cap.
+        is allowed. None uses the sensitivity. A smaller cap lowers the floor as much as the
+        sensitivity.
     inside : bool, default=False
         Whether to assume that these features are born later than the bound, and die earlier
         than ``upper`` minus the bound. The bound is then about a fifth smaller.
@@ -101,10 +98,8 @@ def bottleneck_error_bound(
 
     Notes
     -----
-    The computation uses integers on the grid of the draw and includes all rounding errors.
-    If a diagram has more than ``n_features`` points longer than the floor, the bound does not
-    apply to it. The bound concerns the privacy noise only, not the difference between the
-    diagram of the sample and that of the population.
+    The bound includes all rounding errors. It concerns the privacy noise only, not the
+    difference between the diagram of the sample and that of the population.
 
     Examples
     --------
@@ -173,13 +168,12 @@ def noise_floor(
     confidence : float, default=0.95
         Probability that no noise point exceeds the noise floor, in (0, 1).
     n_features : int or sequence of int, default=2
-        Largest number of points of the other dimensions that are longer than the floor: one
-        number for all homology dimensions, or one for each. The essential component is not
-        counted.
+        Largest number of points of the other dimensions that are longer than the floor,
+        without the essential component: one for all homology dimensions, or one for each.
     floor : float, default=None
         Half the persistence, in the units of the function, up to which any number of points
-        is allowed. None uses the sensitivity. Under a smaller cap, the same difference is
-        added to the sensitivity under that cap.
+        is allowed. None uses the sensitivity. A smaller cap lowers the floor as much as the
+        sensitivity.
     smaller_caps : sequence of (sensitivity, upper), default=()
         Public numbers of the function under smaller caps, from which the release draws:
         the attribute ``smaller_caps`` of a :class:`GridFiltration`.
@@ -252,12 +246,12 @@ def epsilon_for_error(
     confidence : float, default=0.95
         Probability with which the diagrams are within ``error``, in (0, 1).
     n_features : int or sequence of int, default=2
-        Largest number of points that are longer than the floor: one number for all homology
-        dimensions, or one for each. The essential component is not counted.
+        Largest number of points longer than the floor, without the essential component: one
+        for all homology dimensions, or one for each.
     floor : float, default=None
         Half the persistence, in the units of the function, up to which any number of points
-        is allowed. None uses the sensitivity. Under a smaller cap, the same difference is
-        added to the sensitivity under that cap.
+        is allowed. None uses the sensitivity. A smaller cap lowers the floor as much as the
+        sensitivity.
     inside : bool, default=False
         Whether to assume that these features are born later than the bound, and die earlier
         than ``upper`` minus the bound. A smaller epsilon then suffices.
@@ -312,8 +306,8 @@ def least_epsilon(
 ) -> float:
     """Return the least sufficient epsilon, too large by at most this part of it, or ``inf``.
 
-    If ``suffices(epsilon)`` is true, it has to be true for all larger values. Errors depend on the
-    loss over the whole range, ``epsilon * upper / sensitivity``, so this quantity is bisected.
+    Errors depend on the loss over the whole range, ``epsilon * upper / sensitivity``, so this
+    quantity is bisected. It is assumed that every epsilon above a sufficient one suffices.
     """
     per_loss = sensitivity / upper
     low, high = _MIN_LOSS, _LEAP * _MIN_LOSS

@@ -42,7 +42,7 @@ def beyond_noise(diagram: ArrayLike, error_bound: float, *, dimension: int) -> B
 
     These are the points whose persistence exceeds twice the error bound, and the essential
     component. If the error bound holds, each of them is close to a feature of the exact
-    diagram. This is post-processing of a release, so it costs no privacy.
+    diagram. This is post-processing, so it costs no privacy.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def not_empty(diagram: ArrayLike, noise_floor: float, *, dimension: int) -> bool
 
     This is the case if a point persists longer than the noise floor. The essential component
     is not counted. The test does not say which point is a feature, or where the feature is;
-    :func:`beyond_noise` does. It is post-processing of a release, so it costs no privacy.
+    :func:`beyond_noise` does. This is post-processing, so it costs no privacy.
 
     Parameters
     ----------

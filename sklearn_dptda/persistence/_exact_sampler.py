@@ -7,9 +7,7 @@ number takes part in a draw.
 
 A draw first selects a level ``r``. It then draws a diagram from ``nu`` restricted to the ball of
 the diagrams within ``r`` of ``D``, by rejection from a superset of the ball that is easy to draw
-from: its *cover*. The file is in this order: the table of weights, the sampler, the balls, their
-covers, the areas that covers consist of, the matchings that decide whether a proposal is accepted,
-and the base measure. It is one file because it has one proof.
+from: its *cover*.
 
 Proof: doc/theory/exact_sampler.md, "The law".
 Proof: doc/theory/exact_sampler.md, "Drawing".
@@ -56,10 +54,8 @@ Ball: TypeAlias = "DiagramBall | BirthBall"
 class DecayTable:
     """Public weights that fall by a factor of at most ``exp(rate)`` per grid step.
 
-    The rate is an exact fraction, and the levels are ``0, ..., n_levels - 1``. ``weight(r)`` is a
-    positive integer with ``weight(r) <= exp(rate) * weight(r + 1)`` exactly, because every rounding
-    is upwards. The weights are stored as dyadic numbers, because over all levels they span
-    thousands of bits.
+    The rate is an exact fraction. ``weight(r) <= exp(rate) * weight(r + 1)`` holds exactly, because
+    every rounding is upwards. The weights are dyadic numbers, because they span thousands of bits.
     """
 
     def __init__(self, numerator: int, denominator: int, n_levels: int) -> None:
@@ -113,10 +109,8 @@ def _rounded_up_exponential(numerator: int, denominator: int) -> int:
 class ExactSampler:
     """Draws tuples of diagrams, weighted by the largest of their bottleneck distances.
 
-    There is one ball for each part of the output, and one level for all parts. The last level of
-    the public ``table`` must contain every diagram, including those farthest from this one.
-    ``n_proposals_`` counts proposals, for measurements. It depends on the diagram and must not be
-    released.
+    There is one ball for each part, and one level for all. The last level of the public ``table``
+    must contain every diagram. ``n_proposals_`` depends on the diagram and must not be released.
     """
 
     def __init__(self, balls: Sequence[Ball], table: DecayTable) -> None:
@@ -611,9 +605,8 @@ def union_weight(squares: Sequence[Square], measure: BaseMeasure) -> int:
 def group_points(points: Sequence[Point], r: int, measure: BaseMeasure) -> list[tuple[Point, ...]]:
     """Group points whose squares overlap, if this makes the cover smaller.
 
-    ``j`` points with separate squares of area ``a`` have the weight ``a**j``. One group whose union
-    has the area ``u`` has the weight ``u**j / j!``, because it does not specify which slot serves
-    which point.
+    ``j`` separate squares of area ``a`` have the weight ``a**j``. A group whose union has the area
+    ``u`` has the weight ``u**j / j!``, because its slots are not labelled by points.
     """
     ordered = sorted(points, key=lambda z: (z[0] + z[1], z))
     squares = [square_around(z, r, measure.size) for z in ordered]
@@ -648,8 +641,8 @@ def saturates_few(
 ) -> bool:
     """Return whether every left vertex can be matched, each right vertex within its capacity.
 
-    ``neighbours`` lists the right neighbours of each left vertex. Missing ``capacities`` are 1. The
-    method uses augmenting paths and takes a few microseconds for a small number of vertices.
+    ``neighbours`` lists the right neighbours of each left vertex. Missing ``capacities`` are 1.
+    Augmenting paths take a few microseconds for a small number of vertices.
     """
     capacities = capacities or {}
     taken: dict[int, list[int]] = {}
@@ -675,11 +668,10 @@ def saturates_few(
 def is_canonical(
     options: Sequence[Sequence[int]], labels: Sequence[int], capacities: Sequence[int]
 ) -> bool:
-    """Return whether ``labels`` is the lexicographically first valid labelling of the slots.
+    """Return whether valid ``labels`` are the lexicographically first valid labelling of the slots.
 
     A labelling gives each slot one of its options, a group or ``FREE``, and fills every group
-    exactly to its capacity. The given labels must be valid. At each slot, the given label must be
-    the first option that can still be completed.
+    exactly to its capacity.
     """
     left = list(capacities)
     for slot, (choices, label) in enumerate(zip(options, labels, strict=True)):

@@ -46,10 +46,8 @@ _MAX_EPSILON = 1e6
 class LifetimeLattice:
     """Levels in whole steps of a power of two, and the sensitivity of persistences in steps.
 
-    Levels are rounded down, which is exact. If ``x' <= x + D`` and ``D`` is at most ``K`` steps,
-    then the rounded levels satisfy ``i' <= i + K``. Rounding is a map of the values of the
-    function, so births and deaths in steps are those of rounded functions that differ by at most
-    ``K``. Persistences therefore change by at most ``sensitivity = 2 K`` steps.
+    Levels are rounded down. If ``x' <= x + D`` and ``D`` is at most ``K`` steps, the rounded levels
+    satisfy ``i' <= i + K``, so persistences change by at most ``sensitivity = 2 K`` steps.
     """
 
     levels: FixedPoint
@@ -193,8 +191,8 @@ class PrivateLifetimes(PrivateGridPersistence):
     ) -> tuple[float, float] | None:
         """Return the least epsilon, to within 10 %, that shows a feature, and its length; or None.
 
-        The length is a quarter of the range. If thresholds are higher than that, it is halfway
-        between the threshold and the end of the range.
+        The length is a quarter of the range, or halfway between a higher threshold and the end of
+        the range.
         """
         twin = copy(self)
 

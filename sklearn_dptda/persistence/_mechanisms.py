@@ -58,8 +58,7 @@ _LITTLE_LOSS, _LEAST_POINTS, _FEW_POINTS = 40, 0.02, 0.05
 def losses_of_draws(private: BaseEstimator, n_dimensions: int) -> tuple[float, float]:
     """Return the privacy loss of all diagrams of one cloud, and that of each draw.
 
-    With ``utility="max"``, one draw serves all dimensions. Otherwise, each dimension has its own
-    draw.
+    One draw serves all dimensions with ``utility="max"``; otherwise, each has its own draw.
     """
     epsilon = float(private.epsilon) * (1 - CLIPPED_SHARE * private.clipped_share)
     if private.utility == "max" or math.isinf(epsilon):
@@ -216,8 +215,8 @@ class DiagramGrid:
     def integers(self, diagram: ArrayLike) -> IntArray:
         """Round a diagram to the grid, and drop points on the diagonal.
 
-        Rounding is a monotone map of the coordinates. If ``x' <= x + sensitivity * step``, the
-        rounded values satisfy the same inequality in steps, so rounding costs no privacy.
+        Rounding is monotone, so a change of at most ``sensitivity`` steps remains one: rounding
+        costs no privacy.
         """
         rounded = self.rounded(np.asarray(diagram, dtype=float).reshape(-1, 2)).astype(np.int64)
         return rounded[rounded[:, 1] > rounded[:, 0]]
@@ -245,12 +244,9 @@ class LawOfDraw(NamedTuple):
 def make_grid(sensitivity: float, upper: float, epsilon: float) -> DiagramGrid:
     """Choose the grid from public numbers: bottleneck sensitivity, bound of the values, loss.
 
-    The step divides the sensitivity, which is therefore a whole number of steps, so nothing is
-    lost. Only if the sensitivity is less than one step of the finest grid, it counts as one step.
-    The step is at most a fraction of the entropic scale of one point, which moves in a plane with
-    the maximum norm. This scale is ``4 log(2) / epsilon`` sensitivities (Boedihardjo, Strohmer,
-    Vershynin, "Metric geometry of the privacy-utility tradeoff", Theorem 6.1), the value of
-    ``normed_scale(2, alpha=epsilon)``.
+    The step divides the sensitivity, so nothing is lost by rounding. Only a sensitivity below one
+    step of the finest grid counts as one step. The step is at most a fraction of the entropic scale
+    of one point in the plane with the maximum norm, ``normed_scale(2, alpha=epsilon)``.
     """
     padded = sensitivity * STEP_PADDING
     # In units of the sensitivity.
@@ -348,11 +344,9 @@ def _diagrams_apart(diagrams: Sequence[FloatArray], others: Sequence[FloatArray]
 class MarkovChainMechanism:
     """Metropolis-Hastings chain that moves all points at once, from public starting values.
 
-    Its stationary law is the exponential mechanism with exactly ``max_points`` uniform points, at a
-    privacy loss of ``rate`` per draw. The law after finitely many steps only approximates it, so
-    the privacy guarantee is nominal. With ``joint``, one chain serves all dimensions, by the
-    largest of their distances. Steps have the standard deviation ``proposal_scale``, in the units
-    of the filtration.
+    The guarantee is nominal: its stationary law is the exponential mechanism with exactly
+    ``max_points`` uniform points, at a privacy loss of ``rate`` per draw, but finitely many steps
+    only approximate it. With ``joint``, one chain serves all dimensions, by the largest distance.
     """
 
     rate: float

@@ -53,14 +53,14 @@ class PersistenceProfile(PrivateLifetimes):
     """Persistences of the longest features of each dimension, under differential privacy.
 
     A profile says how persistent the longest features are, in numbers with confidence
-    intervals. It needs about two fifths to two thirds of the epsilon of a private diagram
-    of the same dimensions and accuracy. It does not say when features are born.
+    intervals, but not when they are born. For the same accuracy, it needs a smaller
+    epsilon than a private diagram.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy loss of one release of one cloud, for all numbers together. A smaller
-        ``epsilon`` protects better and gives wider intervals. ``inf`` releases the exact
+        Privacy loss of one release of one cloud, for all numbers together. Smaller
+        values give more privacy and wider intervals. ``inf`` gives the exact
         persistences, without privacy.
     n_longest : int, default=2
         Number of persistences to release in each dimension, from 1 to 100. The noise of
@@ -76,16 +76,14 @@ class PersistenceProfile(PrivateLifetimes):
     Attributes
     ----------
     half_widths_ : ndarray of shape (n_clouds,)
-        For each filtration of ``fit``, the half width of the confidence intervals: with
-        probability ``confidence``, all persistences of a release are within this distance
-        of the exact ones under the cap that is drawn. It depends on public numbers only.
+        Half widths of the confidence intervals for each filtration of ``fit``, from
+        public numbers only.
     cap_ : ndarray of shape (n_clouds,)
         Cap of the distances under which the last :meth:`transform` measured the
         persistences of each cloud. It is part of the release; see ``max_distance`` of
         :class:`DTMFiltration`.
     release_half_widths_ : ndarray of shape (n_clouds,)
-        Half widths of the confidence intervals of the last :meth:`transform`, under the
-        caps in ``cap_``.
+        Half widths for the last :meth:`transform`, under the caps in ``cap_``.
     privacy_guarantee_ : PrivacyGuarantee
         The guarantee of one call of :meth:`transform` for each cloud.
     homology_dimensions_ : tuple of int
@@ -100,10 +98,10 @@ class PersistenceProfile(PrivateLifetimes):
 
     Notes
     -----
-    Persistence is death minus birth, in the units of the filtration. In dimension 0, the
-    essential component, which never dies, is not included. The first number is then the
-    persistence of the second component. If there are fewer than ``n_longest`` features, the
-    remaining exact persistences are zero.
+    Persistence is death minus birth, in the units of the filtration. The essential
+    component is not included: in dimension 0, the first number is the persistence of the
+    second component. If there are fewer than ``n_longest`` features, the remaining exact
+    persistences are zero.
 
     .. rubric:: Privacy
 
@@ -114,12 +112,10 @@ class PersistenceProfile(PrivateLifetimes):
     of the filtration. If a filtration has smaller caps, and the noise is not too large, one
     fifth of ``epsilon`` is spent on the choice of a cap. A smaller cap has a smaller
     sensitivity, but shortens features above it. The noise is an integer vector whose
-    probability decreases with the largest of its entries. Isotonic regression then restores
-    the decreasing order, and the result is clipped to the public range. This
-    post-processing costs no privacy and moves no number farther from the exact one. With
-    ``d`` numbers, the mean absolute error of each is at most about
-    ``(d + 1) * sensitivity / epsilon``. The confidence intervals hold for every data set,
-    not only for large ones.
+    probability decreases with the largest of its entries. Post-processing restores the
+    decreasing order and the public range. With ``d`` numbers, the mean absolute error of
+    each is at most about ``(d + 1) * sensitivity / epsilon``. The confidence intervals hold
+    for every data set.
 
     References
     ----------
@@ -185,8 +181,7 @@ class PersistenceProfile(PrivateLifetimes):
         Returns
         -------
         ndarray of shape (n_clouds, n_dimensions * n_longest)
-            Persistences in the units of the filtration, in decreasing order within each
-            dimension.
+            The persistences, in decreasing order within each dimension.
 
         %(refused_functions)s
         """
@@ -198,7 +193,7 @@ class PersistenceProfile(PrivateLifetimes):
         """Compute intervals that contain all exact persistences of a cloud.
 
         They hold jointly with probability ``confidence``, for the persistences under the cap
-        that was drawn. This is post-processing of a release, so it costs no privacy.
+        that was drawn. This is post-processing, so it costs no privacy.
 
         Parameters
         ----------
@@ -212,8 +207,7 @@ class PersistenceProfile(PrivateLifetimes):
         Returns
         -------
         ndarray of shape (n_clouds, n_dimensions * n_longest, 2)
-            Lower ends, which are at least zero, and upper ends, in the units of the
-            filtration.
+            Lower and upper ends, in the units of the filtration.
         """
         check_is_fitted(self)
         latest = getattr(self, "release_half_widths_", self.half_widths_)
@@ -222,17 +216,15 @@ class PersistenceProfile(PrivateLifetimes):
         return np.stack([np.maximum(rows - widths, 0.0), rows + widths], axis=-1)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Get the names of the columns, which contain the dimension and the rank by length.
+        """Get the names of the columns, by dimension and rank, such as ``"h1_longest_2"``.
 
         Parameters
         ----------
         input_features : Ignored
-            Present for compatibility with scikit-learn.
 
         Returns
         -------
         ndarray of str
-            The names, such as ``"h1_longest_2"``.
         """
         check_is_fitted(self)
         ranks = range(1, self.n_longest + 1)
@@ -346,9 +338,8 @@ def in_order(profile: FloatArray, upper: float) -> FloatArray:
 def half_width(lattice: LifetimeLattice, rate: float, size: int, confidence: float) -> float:
     """Return the error that all of ``size`` noisy persistences keep within, with this confidence.
 
-    A unit cube around an integer vector is within 1/2 of it. The tail of the discrete law is
-    therefore at most ``exp(rate)`` times that of the continuous one, whose norm is gamma
-    distributed.
+    The tail of the discrete law is at most ``exp(rate)`` times that of the continuous one, whose
+    norm is gamma distributed, because a unit cube around an integer vector is within 1/2 of it.
     """
     norm = gammainccinv(size, (1 - confidence) * math.exp(-rate))
     # The margin is a thousand times the error of the inverse.

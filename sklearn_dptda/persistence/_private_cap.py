@@ -183,10 +183,8 @@ def gates_of_caps(
 ) -> list[float]:
     """Return how much each cap hides of the features under larger caps.
 
-    Replacing one record changes each number by at most 1. Differences of two caps are measured in
-    units of the sum of their sensitivities, so that small differences count. Features above the
-    smaller cap are measured in units of the sensitivity under the larger cap. Proof:
-    doc/theory/private_cap.md, "Gates".
+    Replacing one record changes each number by at most 1.
+    Proof: doc/theory/private_cap.md, "Gates".
     """
     split = [
         _Split.of(exact, dimensions, upper)

@@ -78,8 +78,8 @@ class PrivateGridPersistence(
 ):
     """Base of estimators that release numbers about functions of known sensitivity.
 
-    Subclasses have the parameters of the constraints below. They define their guarantee in
-    ``_guarantee``, and in ``_set_errors`` what is known about their errors before a release.
+    Subclasses define their guarantee in ``_guarantee``, and in ``_set_errors`` what is known about
+    their errors before a release.
     """
 
     _parameter_constraints = {

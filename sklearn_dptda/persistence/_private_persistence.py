@@ -51,39 +51,30 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
 
     For each filtration, this transformer draws diagrams from the exponential mechanism of the
     bottleneck distance to the exact diagrams: the closer a diagram is, the more likely it is
-    drawn. The number of points is private as well. The draw is exact, by rejection in
-    integer arithmetic, and not the last state of a Markov chain.
+    drawn. The number of points is private as well.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy loss of one release of one cloud, for all homology dimensions together. A
-        smaller ``epsilon`` protects better and adds more noise. ``inf`` releases the exact
-        diagrams, without privacy.
+        Privacy loss of one release of one cloud, for all homology dimensions together.
+        ``inf`` gives the exact diagrams, without privacy.
     delta : float, default=0.0
         Failure probability of the guarantee, in [0, 1). It is used only with
-        ``utility="sum"``, where the composition of bounded-range mechanisms can then split
-        the budget between the dimensions better than the pure composition. It is not spent
-        if it does not help.
+        ``utility="sum"``, and only if it splits the budget between the dimensions better.
     homology_dimensions : int or sequence of int, default=(0, 1)
         Homology dimensions of the diagrams: 0 for components, 1 for loops, 2 for voids.
-        For a single integer, :meth:`transform` returns one diagram for each filtration
-        instead of a list.
+        For an integer, each filtration gives one diagram instead of a list.
     max_points : int, default=10
         Public upper bound of the number of points of a diagram, from 1 to 30, without the
-        essential component. With ``base_measure="uniform"``, it is the exact number of
-        points. Choose it without looking at the data.
+        essential component. Choose it without looking at the data.
     mechanism : {"exact", "mcmc"}, default="exact"
-        ``"exact"`` draws exactly from the exponential mechanism.
-
-        ``"mcmc"`` runs a Metropolis-Hastings chain as in Algorithm 1 of the paper, except
-        that it starts from public values, and that it runs one chain for each dimension
-        with ``utility="sum"``. It exists for comparisons. Its guarantee is nominal, because
-        a chain that is stopped has not reached its stationary law.
+        ``"exact"`` draws exactly, by rejection in integer arithmetic. ``"mcmc"`` runs a
+        Metropolis-Hastings chain as in Algorithm 1 of the paper, from public values. It is
+        for comparisons: its guarantee is nominal, because a chain that is stopped has not
+        reached its stationary law.
     utility : {"max", "sum"}, default="max"
-        ``"max"`` makes one draw for all dimensions, by the largest of their distances, so
-        that each dimension has the full budget. ``"sum"`` draws the dimensions independently
-        and splits the budget between them.
+        ``"max"`` makes one draw for all dimensions, by the largest of their distances, at
+        the full budget. ``"sum"`` draws them independently and splits the budget.
     base_measure : {"spike-slab", "uniform", "poisson"}, default="spike-slab"
         Law of the diagrams in the absence of data. It affects the accuracy, not the privacy.
 
@@ -93,8 +84,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
           ``max_points``.
     spike : float or "auto", default="auto"
         Probability of an empty slot, in (0, 1), for ``base_measure="spike-slab"``.
-        ``"auto"`` derives it from public numbers. If there is much noise, nearly all slots
-        are empty, so that a release is hardly worse than an empty diagram.
+        ``"auto"`` derives it from public numbers.
     mean_points : float, default=2.0
         Mean of the Poisson number of points, for ``base_measure="poisson"``.
     slab : {"uniform", "persistence"}, default="uniform"
@@ -103,13 +93,11 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
     %(function_bounds)s
     clipped_share : bool, default=False
         Whether to spend one twentieth of ``epsilon`` on the share of the points of each
-        cloud that lie outside the bounds. If the box misses the points, the diagrams look
-        like those of a cloud without features, and this share reveals the problem.
+        cloud that lie outside the bounds. It reveals a box that misses the points.
     n_iter : int, default=10_000
         Number of steps of the chain, for ``mechanism="mcmc"``.
     proposal_scale : float, default=0.1
-        Standard deviation of the steps of the chain, in the units of the filtration, for
-        ``mechanism="mcmc"``.
+        Standard deviation of its steps, in the units of the filtration.
     %(pays_for_transform)s
 
     Attributes
@@ -118,25 +106,25 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         The guarantee of one call of :meth:`transform` for each cloud.
     error_bound_ : float or None
         Bottleneck distance, in the units of the filtration, within which all diagrams of a
-        cloud are from the exact ones under the cap that is drawn, with a probability of
-        95 %. It applies if each exact diagram has at most two features whose half
-        persistence exceeds the sensitivity plus the error of a lattice. For other classes of
-        diagrams, see :func:`bottleneck_error_bound`. It is known before the release, and is
-        the largest over the clouds of ``fit``. None for ``mechanism="mcmc"``.
+        cloud are, with a probability of 95 %, from the exact ones under the cap that is
+        drawn: the largest over the clouds of ``fit``. It applies if each exact diagram has
+        at most two features whose half persistence exceeds the sensitivity plus the error
+        of a lattice; otherwise, see :func:`bottleneck_error_bound`. None for
+        ``mechanism="mcmc"``.
     noise_floor_ : tuple of float or None
         For each dimension, the persistence that noise alone does not exceed, with a
-        probability of 95 %. See :func:`noise_floor`. None for ``mechanism="mcmc"``.
+        probability of 95 %; see :func:`noise_floor`. None for ``mechanism="mcmc"``.
     error_statement_ : str
         ``error_bound_`` and ``noise_floor_`` in words.
     cap_ : ndarray of shape (n_clouds,)
-        Cap of the distances under which the last :meth:`transform` drew the diagrams of each
-        cloud. It is part of the release; see ``max_distance`` of :class:`DTMFiltration`.
+        Cap of the distances under which the last :meth:`transform` drew each cloud, a part
+        of the release; see ``max_distance`` of :class:`DTMFiltration`.
     error_bounds_ : ndarray of shape (n_clouds,)
-        ``error_bound_`` for each cloud of the last :meth:`transform`, under the cap that was
-        drawn for it. NaN for ``mechanism="mcmc"``.
+        ``error_bound_`` for each cloud of the last :meth:`transform`, under its cap. NaN for
+        ``mechanism="mcmc"``.
     clipped_share_ : ndarray of shape (n_clouds,)
-        Private estimates of the shares of the points outside the bounds, from the last
-        :meth:`transform`. Only with ``clipped_share=True``.
+        Private estimates of these shares from the last :meth:`transform`, with
+        ``clipped_share=True``.
     homology_dimensions_ : tuple of int
         The homology dimensions as a tuple.
     single_ : bool
@@ -153,16 +141,9 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
     .. rubric:: Privacy
 
     Each call of :meth:`transform` releases one set of diagrams per cloud, and the cap under
-    which they were drawn. For each cloud, the release is (``epsilon``,
-    ``delta``)-differentially private under replacement of one point. The size of the cloud
-    and all parameters are public. If every individual has points in one cloud only, the
-    clouds of one call compose in parallel: the whole call is ``epsilon``-private, and the
-    accountant counts it once. Otherwise, and over several calls, losses add up. A fitted
-    object contains only parameters and public numbers. The running time depends on the data
-    and is not covered by the guarantee.
-
-    The diagrams are drawn on a public grid whose step divides the sensitivity, so rounding
-    the exact diagram to the grid costs no privacy. Values below zero count as zero.
+    which they were drawn. With a positive ``delta``, read "(``epsilon``, ``delta``)" for
+    "``epsilon``".
+    %(privacy_of_functions)s
 
     References
     ----------
@@ -171,18 +152,12 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
 
     Examples
     --------
-    >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn_dptda import DTMFiltration, PrivatePersistence
     >>> from sklearn_dptda.datasets import make_two_circles
-    >>> X = make_two_circles(4000, random_state=0)
-    >>> pipeline = make_pipeline(
-    ...     DTMFiltration(m=0.2, bounds=(-3, 3.5)),
-    ...     PrivatePersistence(epsilon=2.0, random_state=0),
-    ... )
-    >>> (components, loops), = pipeline.fit_transform([X])
-    >>> loops.shape[1]
-    2
-    >>> print(pipeline[-1].privacy_guarantee_)
+    >>> X = DTMFiltration(m=0.2, bounds=(-3, 3.5)).fit_transform([make_two_circles(4000)])
+    >>> private = PrivatePersistence(epsilon=2.0)
+    >>> (components, loops), = private.fit_transform(X)
+    >>> print(private.privacy_guarantee_)
     (epsilon=2, delta=0)-differential privacy for replacing one point of a cloud: ...
     """
 
@@ -342,15 +317,13 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         """Compute minus the mean bottleneck distance to the exact diagrams: *not* private.
 
         The method makes a new release of each filtration and compares it with the exact
-        diagrams, which it does not return. The score is an exact function of the data and the
-        release. Use it only on simulated or public data.
+        diagrams. Use it only on simulated or public data.
 
         Parameters
         ----------
         X : list of GridFiltration, ComplexFiltration or array-like
             The functions, one for each cloud.
         y : Ignored
-            Present for compatibility with scikit-learn.
 
         Returns
         -------

@@ -86,19 +86,10 @@ def shift_invariant_bottleneck_distance(
     --------
     dilation_dissimilarity : Invariant under a factor, in the original units.
 
-    Notes
-    -----
-    The method is branch and bound over shifts. An interval is discarded if a matching shows
-    that no shift in it gives a smaller value, which does not require computing a distance.
-    Every value is certified.
-
     References
     ----------
     D. Sheehy, O. Kisielius, N. J. Cavanna, "Computing the shift-invariant bottleneck distance
     for persistence diagrams", CCCG 2018, 78-84.
-
-    Y. Cao, A. Monod, A. Vlontzos, L. Schmidtke, B. Kainz, "Topological information retrieval
-    with dilation-invariant bottleneck comparative measures", 2022.
 
     Examples
     --------

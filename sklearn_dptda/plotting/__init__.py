@@ -1,8 +1,7 @@
 """Displays of diagrams, filtrations, mixtures, curves and audits, in the style of scikit-learn.
 
 Each display is created from results or from an estimator. Its method ``plot`` draws it and stores
-the axes. Colours and markers remain distinguishable in greyscale. A report puts a
-release on one page of HTML.
+the axes. A report puts a release on one page of HTML.
 """
 
 from sklearn_dptda.plotting._curve_displays import (

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 class PrivacyUtilityDisplay(Display):
     """Plot of the error against a parameter for each homology dimension, on logarithmic axes.
 
-    The errors are measured against the exact diagrams, so the picture is *not* private. Use it
-    for simulated or public data.
+    The errors are measured against the exact diagrams, so the picture is *not* private.
 
     Parameters
     ----------
@@ -35,10 +34,6 @@ class PrivacyUtilityDisplay(Display):
         Axes on which :meth:`plot` has drawn.
     figure_ : matplotlib Figure
         Figure of these axes.
-
-    See Also
-    --------
-    sklearn_dptda.model_selection.privacy_utility_curve : Computes the errors.
 
     Examples
     --------
@@ -72,7 +67,7 @@ class PrivacyUtilityDisplay(Display):
         Parameters
         ----------
         estimator : PrivatePersistence, or Pipeline that ends in one
-            The estimator whose releases are measured. It is cloned for every value.
+            It is cloned for every value.
         X : list
             Filtrations, or the input of the pipeline. Use simulated or public data.
         ax : matplotlib Axes, default=None
@@ -85,7 +80,6 @@ class PrivacyUtilityDisplay(Display):
         Returns
         -------
         PrivacyUtilityDisplay
-            The display, which has been drawn.
         """
         return cls(privacy_utility_curve(estimator, X, **kwargs)).plot(ax=ax)
 
@@ -110,7 +104,6 @@ class PrivacyUtilityDisplay(Display):
         Returns
         -------
         PrivacyUtilityDisplay
-            The display.
         """
         ax = axes_or_new(ax, figsize=(5, 3.6))
         x = self.curve.param_range.astype(float)
@@ -145,10 +138,6 @@ class ReleasePlanDisplay(Display):
         Axes on which :meth:`plot` has drawn.
     figure_ : matplotlib Figure
         Figure of these axes.
-
-    See Also
-    --------
-    sklearn_dptda.model_selection.plan_release : Plans the epsilon of a release.
 
     Examples
     --------
@@ -185,7 +174,6 @@ class ReleasePlanDisplay(Display):
         Returns
         -------
         ReleasePlanDisplay
-            The display.
         """
         ax = axes_or_new(ax, figsize=(5.4, 3.8))
         plan, curve = self.plan, self.plan.curve(epsilons)
@@ -252,10 +240,6 @@ class AccuracyBoundsDisplay(Display):
     figure_ : matplotlib Figure
         Figure of these axes.
 
-    See Also
-    --------
-    sklearn_dptda.theory.accuracy_bounds : Computes the bounds.
-
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")
@@ -297,7 +281,6 @@ class AccuracyBoundsDisplay(Display):
         Returns
         -------
         AccuracyBoundsDisplay
-            The display, which has been drawn.
         """
         bounds = (accuracy_bounds(D1, D2, alpha=alpha, optimum=optimum) for alpha in alphas)
         return cls(bounds).plot(ax=ax)
@@ -315,7 +298,6 @@ class AccuracyBoundsDisplay(Display):
         Returns
         -------
         AccuracyBoundsDisplay
-            The display.
         """
         ax = axes_or_new(ax, figsize=(4.8, 3.8))
         alphas = [one.alpha for one in self.bounds]
@@ -371,10 +353,6 @@ class AuditDisplay(Display):
     figure_ : matplotlib Figure
         Figure of these axes.
 
-    See Also
-    --------
-    sklearn_dptda.privacy.audit_epsilon : Runs an audit.
-
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")
@@ -403,7 +381,6 @@ class AuditDisplay(Display):
         Returns
         -------
         AuditDisplay
-            The display.
         """
         ax = axes_or_new(ax, figsize=(5, 3.6))
         sides, scores = ("D", "neighbour"), self.result.scores

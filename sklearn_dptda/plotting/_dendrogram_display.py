@@ -31,7 +31,7 @@ class DendrogramDisplay(Display):
 
     Each branch starts at the height of its mode and ends at the saddle where the mode joins a
     higher one, so its length is the prominence of the mode. Heights are minus the log density,
-    relative to the highest mode.
+    relative to the highest mode. The picture is as private as the parameters of the mixture.
 
     Parameters
     ----------
@@ -59,13 +59,6 @@ class DendrogramDisplay(Display):
     --------
     sklearn_dptda.cluster.morse_linkage : Computes the merge tree.
     MixtureDensityDisplay : Draws the density in the plane.
-
-    Notes
-    -----
-    .. rubric:: Privacy
-
-    This is post-processing: the picture is a function of the parameters of the mixture, and as
-    private as they are.
 
     Examples
     --------
@@ -123,7 +116,6 @@ class DendrogramDisplay(Display):
         Returns
         -------
         DendrogramDisplay
-            The display, which has been drawn.
         """
         check_is_fitted(estimator)
         needed = ("linkage_", "modes_", "mode_labels_", "n_clusters_")
@@ -153,7 +145,6 @@ class DendrogramDisplay(Display):
         Returns
         -------
         DendrogramDisplay
-            The display.
         """
         n = len(self.mode_heights)
         ax = axes_or_new(ax, figsize=(max(4.5, 0.32 * n), 4.0))

@@ -64,10 +64,6 @@ class PersistenceDiagramDisplay(Display):
     figure_ : matplotlib Figure
         Figure of these axes.
 
-    See Also
-    --------
-    ExpectedDiagramDisplay : Draws expected persistence diagrams.
-
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")
@@ -120,8 +116,8 @@ class PersistenceDiagramDisplay(Display):
         ----------
         estimator : PrivatePersistence, CubicalPersistence, ToMATo, DPToMATo, or Pipeline of one
             ``PrivatePersistence`` or ``CubicalPersistence`` is fitted to the first sample and
-            transforms it. With ``PrivatePersistence``, this is a new release, which spends
-            privacy budget.
+            transforms it: for ``PrivatePersistence`` a new release, which spends privacy
+            budget.
 
             ``ToMATo`` or ``DPToMATo`` must be fitted. The display shows the prominence of its
             peaks (for ``DPToMATo`` in standard deviations), and the threshold above which
@@ -138,7 +134,6 @@ class PersistenceDiagramDisplay(Display):
         Returns
         -------
         PersistenceDiagramDisplay
-            The display, which has been drawn.
         """
         last = estimator[-1] if hasattr(estimator, "steps") else estimator
         if X is None and hasattr(last, "homology_dimensions"):
@@ -188,7 +183,6 @@ class PersistenceDiagramDisplay(Display):
         Returns
         -------
         PersistenceDiagramDisplay
-            The display.
         """
         ax = axes_or_new(ax, figsize=(4.2, 4.2))
         low, high = self._extent()
@@ -240,7 +234,6 @@ class PersistenceDiagramDisplay(Display):
         Returns
         -------
         plotly.graph_objects.Figure
-            The figure.
 
         Raises
         ------

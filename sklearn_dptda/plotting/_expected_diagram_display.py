@@ -39,10 +39,6 @@ class ExpectedDiagramDisplay(Display):
     figure_ : matplotlib Figure
         Figure of these axes.
 
-    See Also
-    --------
-    sklearn_dptda.features.PersistenceMass : Computes the rows whose mean is shown.
-
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")
@@ -77,7 +73,6 @@ class ExpectedDiagramDisplay(Display):
         Returns
         -------
         ExpectedDiagramDisplay
-            The display, which has been drawn.
         """
         points = mass.expected_diagram(mean.mean_, mean.noise_)
         return cls(points, upper=2 * mass.upper).plot(ax)
@@ -95,7 +90,6 @@ class ExpectedDiagramDisplay(Display):
         Returns
         -------
         ExpectedDiagramDisplay
-            The display.
         """
         ax = axes_or_new(ax, figsize=(4.4, 4.2))
         births, deaths, numbers = self.points.T

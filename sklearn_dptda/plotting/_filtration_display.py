@@ -23,15 +23,13 @@ class FiltrationDisplay(Display):
 
     A function on a one- or two-dimensional grid is drawn as a whole, and a three-dimensional
     one as a slice. Landmarks are drawn in the plane of their two principal components,
-    together with a cycle around the most persistent loop. The cycle consists of the edge that
-    closes the loop, and the shortest way back over earlier edges.
-
-    The values are an exact statistic of the point cloud, so the picture is *not* private.
+    together with a cycle around the most persistent loop: the edge that closes it, and the
+    shortest way back over earlier edges.
 
     Parameters
     ----------
     filtration : GridFiltration or ComplexFiltration
-        The function, as filtrations such as :class:`DTMFiltration` return it.
+        The function, as :class:`DTMFiltration` returns it.
     points : array-like of shape (n, d), default=None
         Points of the cloud, drawn above a grid function or below landmarks.
 
@@ -86,7 +84,6 @@ class FiltrationDisplay(Display):
         Returns
         -------
         FiltrationDisplay
-            The display, which has been drawn.
         """
         filtration = estimator.fit_transform(X[:1])[0]
         return cls(filtration, points=X[0] if show_points else None).plot(ax=ax)
@@ -106,7 +103,6 @@ class FiltrationDisplay(Display):
         Returns
         -------
         FiltrationDisplay
-            The display.
         """
         ax = axes_or_new(ax, figsize=(5, 4.2))
         if isinstance(self.filtration, ComplexFiltration):

@@ -41,6 +41,9 @@ _STEPS, _DAMPING = 500, 0.2
 class MixtureDensityDisplay(Display):
     """Plot of a mixture density in the plane, with its modes, saddles and clusters.
 
+    The picture is as private as the parameters of the mixture, and no row of data is used. To
+    show rows, draw synthetic ones with the method ``sample`` of the mixture.
+
     Parameters
     ----------
     axes : pair of array-like
@@ -76,14 +79,6 @@ class MixtureDensityDisplay(Display):
     See Also
     --------
     DendrogramDisplay : Draws the merge tree with its heights.
-
-    Notes
-    -----
-    .. rubric:: Privacy
-
-    This is post-processing: the picture is a function of the parameters of the mixture, and as
-    private as they are. No row of data is used. To show rows, draw synthetic ones with the
-    method ``sample`` of the mixture.
 
     Examples
     --------
@@ -138,7 +133,7 @@ class MixtureDensityDisplay(Display):
         ax: "Axes | None" = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the density of a fitted mixture, without any row of data.
+        """Draw the density of a fitted mixture.
 
         Parameters
         ----------
@@ -164,7 +159,6 @@ class MixtureDensityDisplay(Display):
         Returns
         -------
         MixtureDensityDisplay
-            The display, which has been drawn.
         """
         check_is_fitted(estimator)
         if hasattr(estimator, "_mixture"):
@@ -241,7 +235,6 @@ class MixtureDensityDisplay(Display):
         Returns
         -------
         MixtureDensityDisplay
-            The display.
         """
         ax = axes_or_new(ax, figsize=(5.6, 4.4))
         self._draw_density(ax, levels, cmap, colorbar)
@@ -383,8 +376,7 @@ def _tree_paths(
 ) -> list[FloatArray]:
     """Return paths from each saddle up to the two modes that it joins, by mean shift.
 
-    If the paths do not end in the two branches that the saddle joins, straight lines to the nearest
-    mode of each branch replace them.
+    Paths that end in other branches are replaced by straight lines to the nearest modes.
     """
     if len(saddles) == 0:
         return []

@@ -64,16 +64,15 @@ def release_report(
 ) -> str:
     """Return a page of HTML that describes a release, for the files of a privacy officer.
 
-    The page stands alone: it loads nothing from other places, and it holds no
-    record. It says what was released, the guarantee in words and in numbers,
-    what epsilon means and whom the guarantee protects, how far the release can be
-    trusted, the public parameters, the budget before and after, and the versions
-    of the packages.
+    The page loads nothing from other places and contains no record. It shows what was
+    released, the guarantee in words and numbers, what epsilon means and whom it
+    protects, the error bounds, the public parameters, the budget before and after,
+    and the versions of the packages.
 
     Parameters
     ----------
     estimator : private estimator or Pipeline
-        Fitted.
+        The fitted estimator.
     accountant : PrivacyAccountant, default=None
         The ledger that is shown. None takes that of the estimator, if it has one.
     picture : Display, plotly Figure or matplotlib Figure, default=None
@@ -81,8 +80,8 @@ def release_report(
         parameters alone. A :class:`PersistenceDiagramDisplay` is interactive
         if plotly is installed, and adds 5 MB to the page then.
     statements : sequence of str, default=()
-        What can be said of this release, a paragraph each, such as its
-        numbers. They must be private output or public parameters.
+        Paragraphs about this release, such as its numbers: private output or public
+        parameters alone.
     parameters : dict, default=None
         Further public parameters, by name, such as those of earlier steps or the name of
         the file. Those that are None are left out.
@@ -91,15 +90,14 @@ def release_report(
     Returns
     -------
     str
-        A whole HTML document in UTF-8.
+        An HTML document in UTF-8.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    Nothing is released here, and nothing is paid. The page shows what is
-    public: the guarantee, parameters, error bounds, and payments with their
-    days. What you pass as ``picture`` and ``statements`` is shown as it is.
+    Nothing is released or spent. The page shows only public values, and ``picture``
+    and ``statements`` as you pass them.
 
     Examples
     --------

@@ -34,24 +34,21 @@ _RADII = 1e-120, 1e120
 class PrivateMean(PrivateRowsEstimator):
     """Release the mean of the rows, with a confidence band for the mean of the population.
 
-    The rows are a random sample of people. The band accounts for the privacy noise and the
-    sampling error, in all columns jointly.
+    The band accounts for the privacy noise and the sampling error, in all columns jointly.
 
     Parameters
     ----------
     %(epsilon)s
-    delta : float, default=1e-6
-        Failure probability of the guarantee, in [0, 1). 0 means pure differential privacy,
-        with Laplace noise. Otherwise, the noise is Gaussian.
+    %(pure_or_gaussian_delta)s
     %(row_bounds)s
     confidence : float, default=0.95
         Probability that the band contains the means of all columns, in (0, 1). None releases
         no variances and computes no band, so that the mean has less noise.
     norm_bound : float, default=None
         Public bound of the norm of each row, in the units of the rows: the Euclidean norm, or
-        with ``delta=0`` the sum of the absolute values. Longer rows are shortened to it. The
-        noise is then proportional to this bound instead of the diagonal of the box. None
-        shortens no row.
+        with ``delta=0`` the sum of the absolute values. Longer rows are shortened to it, and
+        the noise is proportional to it instead of to the diagonal of the box. None shortens
+        no row.
     %(row_adjacency)s
     %(row_groups)s
     %(fit_accountant_and_random_state)s
@@ -61,11 +58,10 @@ class PrivateMean(PrivateRowsEstimator):
     mean_ : ndarray of shape (n_features,)
         Private mean of the rows.
     half_widths_ : ndarray of shape (n_features,)
-        Half widths of the confidence band, in the units of the columns. It does not exist
-        with ``confidence=None``.
+        Half widths of the confidence band, in the units of the columns. Like ``variance_``,
+        it does not exist with ``confidence=None``.
     variance_ : ndarray of shape (n_features,)
-        Private variances, increased by one standard deviation of their noise. It does not
-        exist with ``confidence=None``.
+        Private variances, increased by one standard deviation of their noise.
     noise_ : ndarray of shape (n_features,)
         Standard deviation of the privacy noise in the mean, in the units of the columns.
     n_samples_ : float
@@ -90,10 +86,10 @@ class PrivateMean(PrivateRowsEstimator):
 
     .. rubric:: The confidence band
 
-    The band is for the mean of the rows after clipping to ``bounds_`` and shortening to
-    ``norm_bound``, in the population from which the rows are drawn independently. It relies
-    on the normal approximation of means. Columns that are zero for nearly all people
-    therefore require many people.
+    The band is for the mean of the population from which the rows are drawn independently,
+    after clipping to ``bounds_`` and shortening to ``norm_bound``. It relies on the normal
+    approximation of means. Columns that are zero for nearly all people therefore require
+    many people.
 
     References
     ----------

@@ -94,9 +94,8 @@ def private_two_sample_test(
 ) -> TwoSampleTest:
     """Test privately whether two groups of people have the same distribution.
 
-    For example, the test can decide whether the lifetimes of loops of patients differ from
-    those of controls. Each row is one person. The level is exact for every number of people,
-    and with enough people the test detects every difference between the distributions.
+    The level is exact for every number of people, and with enough people the test detects
+    every difference between the distributions.
 
     Parameters
     ----------
@@ -111,27 +110,25 @@ def private_two_sample_test(
     alpha : float, default=0.05
         Level of the test: the largest probability of rejection if the groups do not differ.
     bandwidths : sequence of float, default=(0.1, 0.2, 0.4, 0.8)
-        Public bandwidths of Gaussian kernels, in units of the sides of the box. The test
-        detects differences on each of these scales. It is more powerful with fewer
-        bandwidths close to the right scale.
+        Public bandwidths of Gaussian kernels, in units of the sides of the box. Fewer of
+        them, close to the scale of the differences, make the test more powerful.
     n_permutations : int, default=199
         Number of permutations, which cost no privacy. ``alpha * (n_permutations + 1)`` must
         be at least 1.
     groups : str or pair of array-like, default=None
         Defines the people, if one person can have several rows: the name of a column of ids
         in both data frames, or the ids of the rows of ``X`` and those of ``Y``. All rows of
-        one person together then have the same weight as those of any other person, and the
-        privacy unit is all rows of one person. None: each row is one person.
+        one person together then weigh as much as one, and are the privacy unit. None: each
+        row is one person.
     unit : str, default="one row"
-        Description of a row for the guarantee, such as ``"one cloud"``. It has no effect on
-        the computation.
+        Name of a row in the guarantee, such as ``"one cloud"``.
     accountant : PrivacyAccountant, default=None
-        Accountant whose budget is charged before the decision is drawn. None uses the
-        accountant of the surrounding ``with`` block, if any.
+        Accountant whose budget is charged. None uses the accountant of the surrounding
+        ``with`` block, if any.
     random_state : int, RandomState instance, Generator or None, default=None
         Source of the noise and the permutations. None draws from the operating system's
-        entropy. For a real release, leave it None: anyone who knows the seed can remove the
-        noise.
+        entropy. For a real release, leave it None, because the noise can be removed with a
+        seed.
 
     Returns
     -------
@@ -153,10 +150,8 @@ def private_two_sample_test(
     References
     ----------
     I. Kim, A. Schrab, "Differentially private permutation tests: applications to kernel
-    methods", 2023, Section 3, for the test.
-
-    A. Rahimi, B. Recht, "Random features for large-scale kernel machines", 2007, for the
-    features.
+    methods", 2023, Section 3; A. Rahimi, B. Recht, "Random features for large-scale kernel
+    machines", 2007, for the features.
 
     Examples
     --------
@@ -334,8 +329,7 @@ class _Features:
 def _statistics(sums: list[IntArray], n_permutations: int, rng: np.random.Generator) -> list[int]:
     """Compute the distance of the group means, and that of random groups of the same sizes.
 
-    The results are integers. Replacing one person changes each of them by at most ``2 max(n, m)
-    2**_BITS``.
+    Replacing one person changes each of these integers by at most ``2 max(n, m) 2**_BITS``.
     """
     n, m = map(len, sums)
     people = np.vstack(sums)

@@ -1,7 +1,6 @@
 """Private bounds of rows and clouds, for data whose bounds you do not know.
 
-A part of the privacy budget is spent on the bounds, and the estimator also releases the share of
-the rows that lie beyond them.
+The estimator also releases the share of the rows that lie beyond them.
 """
 
 from sklearn_dptda.preprocessing._private_bounds import PrivateBounds

@@ -38,9 +38,8 @@ _CLIPPED_SHARE, _SIZE_SHARE = 0.1, 0.05
 class PrivateBounds(PrivateRowsEstimator):
     """Release a box around rows or around the points of clouds.
 
-    One draw of the exponential mechanism chooses among cubes (or among intervals
-    for each column) of 24 sizes at all places. A noisy count then tells which
-    share of the rows lies outside.
+    One draw of the exponential mechanism chooses among cubes (or among intervals for each
+    column) of 24 sizes. A noisy count then tells which share of the rows lies outside.
 
     Parameters
     ----------
@@ -58,10 +57,9 @@ class PrivateBounds(PrivateRowsEstimator):
         None: powers of two from 2**-30 to 2**60; a third of the budget then narrows
         them down.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. ``"replace-one"`` (bounded): they have the
-        same public number of rows, and one row is replaced. ``"add-remove"``
-        (unbounded): one has one row more than the other, and the number of rows is
-        private.
+        Which tables count as neighbours. ``"replace-one"`` (bounded): one row is
+        replaced, and the number of rows is public. ``"add-remove"`` (unbounded): one
+        row is added or removed, and the number of rows is private.
     %(row_groups)s
     %(fit_accountant_and_random_state)s
 
@@ -83,16 +81,14 @@ class PrivateBounds(PrivateRowsEstimator):
 
     One fit releases the box and the share of the rows beyond it. It is
     ``epsilon``-differentially private for replacing one row (a point of a cloud, if
-    ``X`` is a list of clouds), or for adding or removing one. Clipping to the box
-    afterwards treats each row by itself, so that its loss and that of the next
-    release add up; the page on the theory of private bounds has the proof. With
-    fewer than about 200 / ``epsilon`` rows the box stays wide.
+    ``X`` is a list of clouds), or for adding or removing one. The loss of a release
+    from the clipped rows adds to it. With fewer than about 200 / ``epsilon`` rows
+    the box stays wide.
     %(privacy_of_groups)s
 
     References
     ----------
-    F. McSherry, K. Talwar, "Mechanism design via differential privacy", FOCS
-    2007, for the draw.
+    F. McSherry, K. Talwar, "Mechanism design via differential privacy", FOCS 2007.
 
     Examples
     --------
@@ -143,9 +139,8 @@ class PrivateBounds(PrivateRowsEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), list of such, or Dask collection
-            A table, or a list of clouds whose points are taken together. A Dask array
-            or data frame, or a list of delayed tables, is counted where it is, as
-            :meth:`fit_chunks` describes.
+            A table, or a list of clouds whose points are taken together. Dask
+            collections and lists of delayed tables are counted where they are.
         y : Ignored
         %(groups_of_fit)s
 
@@ -166,10 +161,9 @@ class PrivateBounds(PrivateRowsEstimator):
     def fit_chunks(self, chunks: Chunks) -> Self:
         """Spend the budget and release a box around rows that come in chunks.
 
-        Besides one chunk, memory holds those cells of the two finest lattices that
-        contain rows. Each cell takes 8 bytes for each column and 8 for its count. With
-        ``shape="box"`` there are at most some 10,000 cells for each column. For a cube
-        of several columns there are at most as many cells as rows.
+        Besides one chunk, memory holds the cells of the two finest lattices that
+        contain rows, of 8 bytes for each column and 8 for a count: some 10,000 cells
+        for each column with ``shape="box"``, and at most as many as rows for a cube.
 
         %(chunks_of_rows)s
 
@@ -177,10 +171,7 @@ class PrivateBounds(PrivateRowsEstimator):
         -------
         self
 
-        Raises
-        ------
-        PrivacyBudgetExceeded
-            If the accountant's budget does not cover the fit.
+        %(refused_or_not_paid)s
         """
         return super().fit_chunks(chunks)
 

@@ -42,11 +42,10 @@ _HANDLES: weakref.WeakValueDictionary[str, "PrivacyAccountant"] = weakref.WeakVa
 class PrivacyAccountant:
     """Privacy budget that all copies of an estimator share.
 
-    Pass the accountant to private estimators as ``accountant=``. It is a handle
-    to one ledger: ``clone``, ``copy``, ``deepcopy``, pickles and the workers of
-    joblib (threads or processes) all spend from the same budget. The budget is
-    charged before a release is drawn. A payment is never undone, even if the
-    release fails afterwards.
+    Pass the accountant to private estimators as ``accountant=``. It is a handle to
+    one ledger: ``clone``, ``copy``, ``deepcopy``, pickles and the workers of joblib
+    (threads or processes) all spend from the same budget. The budget is charged
+    before a release is drawn, and a payment is never undone.
 
     Parameters
     ----------
@@ -72,12 +71,12 @@ class PrivacyAccountant:
     composition : {"basic", "zcdp"}, default="basic"
         How losses are added. ``"basic"`` adds the epsilons and adds the deltas.
         ``"zcdp"`` adds the losses in zero-concentrated differential privacy and
-        converts the sum at ``delta``, which must be positive. This is better for
-        many releases and worse for few. Under ``"zcdp"``, a loss with a positive
-        delta must state its ``rho``.
+        converts the sum at ``delta``, which must be positive. This is better for many
+        releases and worse for few. A loss with a positive delta must then state its
+        ``rho``.
     keep : float, default=64.0
-        Size in MiB of the largest release that a ledger with a ``path`` stores
-        beside its payment. 0 stores no releases. It has no effect on privacy.
+        Size in MiB of the largest release that a ledger with a ``path`` stores beside
+        its payment. 0 stores no releases.
 
     Raises
     ------
@@ -90,37 +89,29 @@ class PrivacyAccountant:
     epsilon, delta, path, composition
         The budget in force. Read only.
 
-    See Also
-    --------
-    PrivacyGuarantee : Guarantee of one release.
-
     Notes
     -----
     .. rubric:: Privacy
 
     **What is counted.** The accountant adds the losses of all releases, for one
-    adjacency and one kind of privacy unit. A ledger that has counted losses for
-    replaced records refuses losses for added or removed records. A ledger that
-    has counted losses of people refuses losses of rows, points or edges, and the
-    other way round. One ``transform`` of many clouds is counted once (parallel
-    composition). This is correct if each individual has records in only one
-    cloud. If individuals appear in ``k`` of the clouds, divide epsilon by ``k``.
-    Two accountants do not know of each other's releases.
+    adjacency and one kind of privacy unit, and refuses losses of another: people are
+    one kind; rows, points and edges are another. One ``transform`` of many clouds is
+    counted once (parallel composition). This is correct if each individual has
+    records in only one cloud. If individuals appear in ``k`` of the clouds, divide
+    epsilon by ``k``. Two accountants do not know of each other's releases.
 
-    **What is stored.** The ledger stores the day, the cost, class names and
-    public parameters as text. It stores no data and no seeds. A ledger with a
-    ``path`` also stores the releases themselves, which are private output and
-    therefore public: the fitted attributes of a private estimator, or what its
-    ``transform`` returned. If you lose a release in a crash, or because a disk
-    is full, :meth:`release` returns it. Releases with ``epsilon=inf`` are exact
-    results and are not stored.
+    **What is stored.** The ledger stores the day, the cost, class names and public
+    parameters as text. It stores no data and no seeds. A ledger with a ``path`` also
+    stores the releases themselves, which are private output and therefore public: the
+    fitted attributes of a private estimator, or what its ``transform`` returned. If
+    you lose a release in a crash, :meth:`release` returns it. Releases with
+    ``epsilon=inf`` are exact results and are not stored.
 
     **Rounding.** Sums are rounded once, and a budget admits a relative excess
     of 1e-12, so that ten losses of 0.1 fit a budget of 1.
 
-    **Limits.** A user with write access to the file or the database can falsify
-    the ledger. The guarantees page has a table of what is refused, such as old
-    copies.
+    **Limits.** A user with write access to the file or the database can falsify the
+    ledger. A table in :doc:`/guarantees` lists what is refused, such as old copies.
 
     Examples
     --------
@@ -175,20 +166,18 @@ class PrivacyAccountant:
         moved: bool = False,
         keep: float = 64.0,
     ) -> Self:
-        """Attach to an existing ledger.
-
-        This method never creates a ledger.
+        """Attach to an existing ledger. This never creates one.
 
         Parameters
         ----------
         path : str or path-like
             File name or SQLAlchemy URL of the ledger.
         epsilon : float, default=None
-            Expected epsilon of the budget. None accepts the epsilon of the ledger.
+            Expected epsilon of the budget. None accepts any.
         delta : float, default=None
-            Expected delta of the budget. None accepts the delta of the ledger.
+            Expected delta of the budget. None accepts any.
         composition : {"basic", "zcdp"}, default=None
-            Expected composition. None accepts the composition of the ledger.
+            Expected composition. None accepts any.
         moved : bool, default=False
             True declares that the file at ``path`` has replaced the original file
             of the ledger, on this machine or another one, and that the original
@@ -201,7 +190,6 @@ class PrivacyAccountant:
         Returns
         -------
         PrivacyAccountant
-            A handle to the ledger.
 
         Raises
         ------
@@ -274,10 +262,9 @@ class PrivacyAccountant:
         parameters: Mapping[str, object] | None = None,
         key: str | None = None,
     ) -> None:
-        """Spend the privacy loss of one release, before you draw it.
+        """Spend the privacy loss of a release of your own, before you draw it.
 
-        Private estimators call this method themselves. Call it for releases of
-        your own.
+        Private estimators call this method themselves.
 
         Parameters
         ----------
@@ -292,8 +279,8 @@ class PrivacyAccountant:
             epsilon, it is the delta at which epsilon is computed, and must be
             positive.
         rho : float, default=None
-            Zero-concentrated privacy loss of the release, if it is better than
-            ``epsilon**2 / 2``. Used under ``composition="zcdp"``.
+            Zero-concentrated privacy loss for ``composition="zcdp"``, if it is better
+            than ``epsilon**2 / 2``.
         adjacency : {"replace-one", "add-remove"}, default="replace-one"
             Neighbours for which the loss holds.
         unit : str, default="one record"
@@ -359,13 +346,12 @@ class PrivacyAccountant:
     def check(self, releases: Iterable[tuple[PrivacyGuarantee, int]]) -> None:
         """Check whether planned releases fit the budget together. Nothing is spent.
 
-        The check does not reserve any budget: it holds until another program
-        spends from the ledger.
+        It does not reserve any budget: another program can spend from the ledger.
 
         Parameters
         ----------
         releases : iterable of (PrivacyGuarantee, int)
-            The guarantee of each kind of release, and the number of such releases.
+            Guarantees, and the numbers of such releases.
 
         Raises
         ------
@@ -394,8 +380,7 @@ class PrivacyAccountant:
         Returns
         -------
         PrivacyLoss
-            ``(epsilon, delta)``. Under ``"zcdp"``, the sum is converted at the
-            delta of the budget.
+            Under ``"zcdp"``, the sum is converted at the delta of the budget.
         """
         state = self._ledger.read()
         return state.budget.rule().total(state.sums)
@@ -406,8 +391,7 @@ class PrivacyAccountant:
         Returns
         -------
         PrivacyLoss
-            ``(epsilon, delta)``. Under ``"zcdp"``, the epsilon of the largest pure
-            loss (``delta=0``).
+            Under ``"zcdp"``, the largest pure loss (``delta=0``).
         """
         state = self._ledger.read()
         return state.budget.rule().remaining(state.sums)
@@ -418,7 +402,7 @@ class PrivacyAccountant:
         Returns
         -------
         SpendHistory
-            One line for each payment. It contains no data.
+            One line for each payment, without data.
         """
         return SpendHistory(self._ledger.spends())
 
@@ -484,13 +468,11 @@ class PrivacyAccountant:
         Returns
         -------
         dict
-            A dictionary that can be written as JSON. It contains no releases and
-            no records. ``ledger`` is the name of the ledger, and ``budget`` its
-            budget. ``counted`` holds the number and the exact sums of the
-            payments. ``payments`` lists them, each with a ``hash`` of its line
-            and of the previous hash. ``releases`` lists the names of payments
-            whose releases are stored, with the SHA-256 digests of the releases.
-            ``seal`` is the hash of everything.
+            A dictionary that can be written as JSON, without releases and records:
+            the name of the ``ledger``, its ``budget``, the number and exact sums of
+            the payments (``counted``), the ``payments``, each with a ``hash`` of its
+            line and of the previous hash, the SHA-256 digests of stored ``releases``,
+            and the hash of everything (``seal``).
 
         Examples
         --------
@@ -510,23 +492,19 @@ class PrivacyAccountant:
     def check_extract(
         extract: Mapping[str, Any], earlier: Mapping[str, Any] | None = None
     ) -> list[str]:
-        """Find inconsistencies in an extract of a ledger.
-
-        The ledger itself is not needed.
+        """Find inconsistencies in an extract, without access to the ledger.
 
         Parameters
         ----------
         extract : dict
             Result of :meth:`extract`, possibly read from JSON.
         earlier : dict, default=None
-            An earlier extract of the same ledger, to which ``extract`` is
-            compared.
+            An earlier extract of the same ledger, for comparison.
 
         Returns
         -------
         list of str
-            Descriptions of what was changed or removed, or does not add up. Empty
-            if there are no inconsistencies.
+            What was changed or removed, or does not add up.
         """
         return changes_in(extract, earlier)
 
@@ -539,11 +517,11 @@ class PrivacyAccountant:
         Parameters
         ----------
         key : str of 32 characters
-            Key of the payment, as in a call of :meth:`spend`.
+            Key of the payment in :meth:`spend`.
         release : object
             The private output: numbers, strings, booleans, None, arrays of these,
             sparse matrices, and lists, tuples and dictionaries of them. It must
-            not contain anything that is not private output.
+            contain nothing else.
 
         Raises
         ------
@@ -587,10 +565,7 @@ class PrivacyAccountant:
         >>> with PrivacyAccountant(1.0, 1e-5, path=path):
         ...     model = DPLloyd(2, epsilon=0.5).fit(make_two_circles(1000))
         >>> again = PrivacyAccountant.open(path)
-        >>> last = again.releases()[-1]
-        >>> last.estimator, last.number
-        ('DPLloyd', 1)
-        >>> stored = again.release(last.key)
+        >>> stored = again.release(again.releases()[-1].key)
         >>> bool((stored["cluster_centers_"] == model.cluster_centers_).all())
         True
         """
@@ -619,21 +594,18 @@ class PrivacyAccountant:
     def __enter__(self) -> Self:
         """Make this the default of every private estimator without an accountant.
 
-        The default applies to code that runs in this context: to this thread, or
-        to this task of an event loop and the tasks that it starts. It also applies
-        to worker threads without a default of their own, and to estimators that
-        are sent to worker processes from inside the block, such as those of a
-        grid search.
+        The default applies to this thread, or to this task of an event loop and the
+        tasks that it starts. It also applies to worker threads without a default of
+        their own, and to estimators that are sent to worker processes from inside the
+        block, such as those of a grid search.
 
-        If several threads or tasks have such blocks at the same time, a worker
-        thread cannot know to which of them it belongs. The same holds for a task
-        without a block beside other tasks with blocks. Both refuse to release
-        anything: pass ``accountant=`` there. The default does not apply to code
-        that runs after the block has ended, such as a job that was queued inside
-        it. An estimator that is *created* in a worker process has no default:
-        pass the accountant to it. An estimator that is pickled inside the block
-        keeps this accountant as its own. Give the accountant a path if the pickle
-        must outlive this process.
+        The default does not apply to code that runs after the block has ended, nor to
+        an estimator that is *created* in a worker process. If several threads or
+        tasks have blocks of different accountants at the same time, a worker thread,
+        or a task without a block, cannot know to which of them it belongs, and
+        refuses to release anything. Pass ``accountant=`` in these cases. An estimator
+        that is pickled inside the block keeps this accountant as its own. Give the
+        accountant a path if the pickle must outlive this process.
         """
         open_block(self)
         return self

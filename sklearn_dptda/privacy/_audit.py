@@ -49,7 +49,7 @@ class AuditResult:
     ----------
     epsilon : float
         Lower confidence bound of the privacy loss. 0 if the audit found no
-        difference between the two data sets.
+        difference.
     confidence : float
         Confidence level of the bound.
     delta : float
@@ -61,7 +61,7 @@ class AuditResult:
     event : str
         Description of the event that was counted.
     scores : tuple of ndarray, or None
-        Scores of the releases on both data sets. The event compares them with
+        Scores of the releases on both data sets, which the event compares with
         ``threshold``. None if the caller gave the event.
     threshold : float or None
         Threshold of the scores. None if the caller gave the event.
@@ -91,7 +91,7 @@ class AuditResult:
         Parameters
         ----------
         epsilon : float
-            The claimed privacy loss.
+            The claim.
 
         Returns
         -------
@@ -123,11 +123,11 @@ def audit_epsilon(
 ) -> AuditResult:
     """Estimate a lower bound of the privacy loss of a mechanism by running it.
 
-    The mechanism runs many times on two neighbouring data sets. Half of the
-    runs are used to learn an event that is likelier on one of the data sets. The
-    other half is used to count this event, and Clopper-Pearson intervals convert
-    the counts into a lower bound of epsilon. A bound above the claimed epsilon
-    refutes the claim. A bound below it proves nothing.
+    The mechanism runs many times on two neighbouring data sets. From half of the
+    runs, it learns an event that is likelier on one of them, which it counts in the
+    other half. Clopper-Pearson intervals convert the counts into a lower bound of
+    epsilon. A bound above the claimed epsilon refutes the claim. A bound below it
+    proves nothing.
 
     Parameters
     ----------
@@ -141,12 +141,12 @@ def audit_epsilon(
         Neighbouring inputs. Use simulated data.
         :mod:`sklearn_dptda.privacy.neighbours` has worst cases.
     event : callable, default=None
-        Function that takes a release and returns whether the event occurred. All
-        runs are then used for counting. None learns an event.
+        Function that tells for a release whether the event occurred. All runs are
+        then used for counting. None learns an event.
     delta : float, default=0.0
         Failure probability of the claimed guarantee.
     n_runs : int, default=10_000
-        Number of runs for each data set. More runs can give a larger bound.
+        Number of runs for each data set.
     confidence : float, default=0.99
         Confidence level: the bound is true with at least this probability.
     summary : callable, default=None
@@ -154,8 +154,8 @@ def audit_epsilon(
         the event is learnt. None flattens arrays. It describes arrays of varying
         size by their number of rows, extremes, means and largest rows.
     random_state : int, RandomState instance, Generator or None, default=None
-        Source of one seed for each run and one for the learner. The seeds are
-        drawn before any run starts. None audits unseeded releases.
+        Source of one seed for each run and one for the learner. None audits unseeded
+        releases.
     n_jobs : int, default=None
         Number of workers. Any joblib backend can be used.
     verbose : int, default=0
@@ -165,11 +165,6 @@ def audit_epsilon(
     Returns
     -------
     AuditResult
-        The lower bound, the event and its counts.
-
-    See Also
-    --------
-    sklearn_dptda.utils.estimator_checks.check_privacy : Run all privacy checks.
 
     Notes
     -----
@@ -348,8 +343,6 @@ class LearntEvent:
     """Event that a score of a release is at least (if ``above``) or below a threshold.
 
     ``summarise`` converts a list of releases into rows, and ``score`` converts rows into numbers.
-    ``name`` describes the event in words. ``likelier_on_first`` tells on which data set it is
-    likelier.
     """
 
     name: str
@@ -373,10 +366,9 @@ def learn_event(
 ) -> LearntEvent:
     """Find the event with the best bound among thresholds of several scores.
 
-    The scores are the first 50 varying coordinates of the summary (a function from one release to
-    a vector, or None), and the probability of the first data set according to a gradient boosting
-    classifier with the given seed. ``bound`` takes arrays of counts, on the likelier side and on
-    the other side.
+    The scores are the first 50 varying coordinates of the summary, and the probability of the
+    first data set according to a gradient boosting classifier. ``bound`` takes arrays of counts,
+    on the likelier side and on the other side.
     """
     # Imported late, because both take long and only audits need them.
     from sklearn.ensemble import HistGradientBoostingClassifier

@@ -1,9 +1,4 @@
-"""Conversions between a privacy loss and a noise scale.
-
-All conversions use tight results: the analytic Gaussian mechanism, Gaussian
-differential privacy (GDP) for several Gaussian steps, the Rényi conversion of
-zero-concentrated differential privacy (zCDP), and bounded range for several
-exponential mechanisms.
+"""Conversions between a privacy loss and a noise scale, by tight results.
 
 Proof: doc/theory/noise_and_calibration.md, "Gaussian steps".
 Proof: doc/theory/noise_and_calibration.md, "Concentrated privacy".
@@ -45,7 +40,6 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     Returns
     -------
     float
-        The smallest delta for which the mechanism is (epsilon, delta)-private.
 
     References
     ----------
@@ -108,7 +102,6 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     Returns
     -------
     float
-        Ratio of sensitivity and noise scale.
 
     Examples
     --------
@@ -139,8 +132,7 @@ def gaussian_mu_with_choice(epsilon: float, delta: float, share: float) -> float
     """Largest ``mu`` of one choice and Gaussian steps that together are (epsilon, delta)-private.
 
     The choice has a privacy loss whose range is ``2 mu sqrt(share)``, like an exponential
-    mechanism. The steps after it are ``mu sqrt(1 - share)``-GDP. The total loss is no larger if
-    the choice uses less than its share and the steps use the rest.
+    mechanism. The steps after it are ``mu sqrt(1 - share)``-GDP.
     Proof: doc/theory/noise_and_calibration.md, "One choice among Gaussian steps".
     """
     most = gaussian_mu(epsilon, delta)
@@ -176,7 +168,6 @@ def gaussian_rho(mu: float) -> float:
     Returns
     -------
     float
-        Zero-concentrated privacy loss.
 
     Examples
     --------
@@ -198,7 +189,6 @@ def pure_rho(epsilon: float) -> float:
     Returns
     -------
     float
-        Zero-concentrated privacy loss.
 
     References
     ----------
@@ -225,7 +215,6 @@ def bounded_range_rho(epsilon: float) -> float:
     Returns
     -------
     float
-        Zero-concentrated privacy loss.
 
     References
     ----------
@@ -242,9 +231,7 @@ def bounded_range_rho(epsilon: float) -> float:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Convert rho-zCDP to (epsilon, delta)-differential privacy.
-
-    This is the tight Rényi conversion.
+    """Convert rho-zCDP to (epsilon, delta)-differential privacy, by the tight Rényi conversion.
 
     Parameters
     ----------
@@ -256,7 +243,6 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     Returns
     -------
     float
-        The privacy loss epsilon.
 
     References
     ----------
@@ -304,7 +290,6 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     Returns
     -------
     float
-        Zero-concentrated privacy loss.
 
     Examples
     --------
@@ -355,36 +340,12 @@ def _check_delta(delta: float) -> None:
 
 
 def bounded_range_delta(rate: float, n_releases: int, epsilon: float) -> float:
-    """Return the tight delta of several independent bounded-range mechanisms.
+    """Return the tight delta of independent mechanisms whose losses have the range ``rate``.
 
-    A mechanism is ``rate``-bounded-range if, for neighbours, the log ratio of
-    its output densities varies by at most ``rate``. Every exponential mechanism
-    that is ``rate``-differentially private has this property.
-
-    Parameters
-    ----------
-    rate : float
-        Range of the privacy loss of each mechanism.
-    n_releases : int
-        Number of mechanisms that are released together.
-    epsilon : float
-        Total privacy loss.
-
-    Returns
-    -------
-    float
-        The delta for which all releases together are (epsilon, delta)-private.
-
-    References
-    ----------
-    J. Dong, D. Durfee, R. Rogers, "Optimal differential privacy composition
-    for exponential mechanisms", ICML 2020, Theorem 3.
-
-    Examples
-    --------
-    >>> from sklearn_dptda.privacy._calibration import bounded_range_delta
-    >>> bounded_range_delta(0.1, 10, 1.0) < 1e-9
-    True
+    For neighbours, the log ratio of the output densities of each mechanism varies by at most
+    ``rate``. Every exponential mechanism that is ``rate``-differentially private has this property.
+    J. Dong, D. Durfee, R. Rogers, "Optimal differential privacy composition for exponential
+    mechanisms", ICML 2020, Theorem 3.
     """
     k = n_releases
     i = np.arange(k + 1)
@@ -419,34 +380,10 @@ def _times(count: NDArray[Any], log_probability: float) -> FloatArray:
 
 
 def bounded_range_rate(epsilon: float, delta: float, n_releases: int) -> float:
-    """Return the largest rate for each of several exponential mechanisms.
+    """Return the largest privacy loss for each of several exponential mechanisms.
 
-    The pure split ``epsilon / n_releases`` is always valid. With
-    ``delta > 0``, the function also tries the bounded-range composition and the
-    zCDP composition (``rate**2 / 8`` for each mechanism). It returns the largest
-    of the three rates.
-
-    Parameters
-    ----------
-    epsilon : float
-        Total privacy loss.
-    delta : float
-        Total failure probability. 0 allows only the pure split.
-    n_releases : int
-        Number of exponential mechanisms that are released together.
-
-    Returns
-    -------
-    float
-        Privacy loss of each mechanism.
-
-    Examples
-    --------
-    >>> from sklearn_dptda.privacy._calibration import bounded_range_rate
-    >>> bounded_range_rate(1.0, 0.0, 2)
-    0.5
-    >>> bounded_range_rate(1.0, 1e-5, 30) > 2 * bounded_range_rate(1.0, 0.0, 30)
-    True
+    With ``delta > 0``, this is the best of the pure split ``epsilon / n_releases``, the
+    bounded-range composition, and the zCDP composition (``rate**2 / 8`` for each mechanism).
     """
     pure = epsilon / n_releases
     if delta <= 0 or n_releases == 1:

@@ -39,12 +39,10 @@ def private_choice(
     Parameters
     ----------
     costs : list of int
-        Cost of each candidate. The costs are exact integers, so that rounding
-        does not change their sensitivity.
+        Cost of each candidate, exact integers.
     rate : float
-        Privacy loss per unit of cost, 0 or larger. Larger rates choose smaller
-        costs with a larger probability, and give less privacy. ``inf`` chooses
-        the first candidate of the smallest cost, without privacy.
+        Privacy loss per unit of cost, 0 or larger. Larger rates give less privacy.
+        ``inf`` chooses the first candidate of the smallest cost, without privacy.
     noise : NoiseSource
         Source of the random numbers.
     bounded_range : bool, default=True
@@ -118,33 +116,13 @@ def _chosen(costs: list[int], rate: float, noise: NoiseSource, bounded_range: bo
 def choose_member(
     costs: Sequence[int], sizes: Sequence[int], rate: float, noise: NoiseSource
 ) -> tuple[int, int]:
-    """Draw from groups of candidates with equal costs, by the exponential mechanism.
+    """Draw a group and the index of a member, by the exponential mechanism on all members.
+
+    A group has a cost and a size, integers of any size. The draw is exact. The rate is lowered by
+    2**-43 to account for the rounding of the weights, which is enough if costs move by at least
+    one.
 
     Proof: doc/theory/private_bounds.md, "Drawing from more candidates than can be listed".
-
-    Parameters
-    ----------
-    costs : list of int
-        Cost of the members of each group, integers of any size.
-    sizes : list of int
-        Number of members of each group, integers of any size.
-    rate : float
-        Privacy loss per unit of cost, positive. ``inf`` chooses the first member
-        of the first group of smallest cost.
-    noise : NoiseSource
-        Source of the random numbers.
-
-    Returns
-    -------
-    group, member : int
-        Index of the group, and index of the member within it.
-
-    Notes
-    -----
-    The law is that of :func:`private_choice` with ``bounded_range`` on the list
-    of all members, without making this list. The weights are integers, and the
-    draw is exact. The rate is lowered by 2**-43 to account for the rounding of
-    the weights, which is enough if costs move by at least one.
     """
     least = min(cost for cost, size in zip(costs, sizes, strict=True) if size > 0)
     if math.isinf(rate):

@@ -55,31 +55,11 @@ def _around() -> tuple[_Block, ...]:
 
 
 def default_accountant() -> Any:
-    """Return the accountant of the innermost ``with`` block, or None.
+    """Return the accountant of the innermost ``with`` block, or None if there is none.
 
-    Private estimators without an accountant of their own call this function.
-
-    Returns
-    -------
-    PrivacyAccountant or None
-        None if there is no block, so that losses are not counted.
-
-    Raises
-    ------
-    RuntimeError
-        If the caller is outside of any block and cannot know which block it
-        belongs to: in a worker thread while several other threads or tasks have
-        blocks, or in a thread in which only other tasks have blocks.
-
-    Examples
-    --------
-    >>> from sklearn_dptda.privacy import PrivacyAccountant
-    >>> from sklearn_dptda.privacy._default_accountant import default_accountant
-    >>> with PrivacyAccountant(1.0) as accountant:
-    ...     default_accountant() is accountant
-    True
-    >>> default_accountant() is None
-    True
+    Raises RuntimeError in a worker thread while several threads or tasks have blocks of different
+    accountants, and in a thread in which only other tasks have blocks, because the caller cannot
+    know which block it belongs to.
     """
     if around := _around():
         return around[-1].accountant

@@ -1,7 +1,7 @@
 """Base of all private estimators: tags, payments, guarantees and pickles.
 
-The file ends with two other subjects: the HTML that a notebook shows for an estimator, and the
-detection of earlier pipeline steps that learn from the records without privacy.
+The file ends with the HTML of estimators, and the detection of earlier pipeline steps that
+learn from the records without privacy.
 """
 
 import copy
@@ -62,8 +62,8 @@ class PrivacyTags:
     Parameters
     ----------
     input : {"functions", "clouds", "rows", "graph"}, default="rows"
-        Kind of ``X``: a list of functions on a public grid, a list of point
-        clouds, a table with one record in each row, or an adjacency matrix.
+        Kind of ``X``: functions on a public grid, point clouds, a table with one
+        record in each row, or an adjacency matrix.
     releases : {"fit", "transform"}, default="fit"
         Method that draws the release.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
@@ -75,12 +75,11 @@ class PrivacyTags:
         Function that takes the estimator and returns the non-private estimator
         that equals it at ``epsilon=inf``. None: there is no such estimator.
     distance : callable, default=None
-        Function that takes two releases and returns the distance between them.
-        It is needed if the releases can differ in their numbers of rows. None
-        compares the numbers, and (n, 2) arrays of different lengths as diagrams.
+        Distance between two releases, needed if they can differ in their numbers of
+        rows. None compares the numbers, and (n, 2) arrays of different lengths as
+        diagrams.
     zero_epsilon : bool, default=False
-        Whether ``epsilon=0`` is valid. The distribution of such a release does
-        not depend on the records.
+        Whether ``epsilon=0`` is valid. Such a release does not depend on the records.
     labels : bool, default=False
         Whether a record is a row together with its label, so that both are
         protected.
@@ -177,9 +176,8 @@ class PrivateEstimatorMixin(BaseEstimator):
     state the guarantee of each later release. ``transform`` then calls
     ``_check_promise``, which refuses parameters that have changed since.
 
-    Any two pickles of an estimator that takes its noise from the operating system
-    differ. Caches such as ``Pipeline(memory=...)`` and :class:`joblib.Memory`
-    therefore never return an old release instead of a new one.
+    Any two pickles of an estimator without a seed differ, so that caches such as
+    ``Pipeline(memory=...)`` never return an old release instead of a new one.
 
     See Also
     --------
@@ -604,8 +602,8 @@ def learns(step: Any) -> bool:
 def learners_before(estimator: Any) -> list[str]:
     """Names of steps that learnt from records, in the pipelines that are fitting this estimator.
 
-    An estimator does not know its pipeline, so that the pipelines are looked up in the call stack.
-    If a step is fitted in a thread or process of its own, they are not found.
+    The pipelines are looked up in the call stack. If a step is fitted in a thread or process of
+    its own, they are not found.
     """
     names: list[str] = []
     for pipeline in _pipelines():

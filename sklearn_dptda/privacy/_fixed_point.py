@@ -30,16 +30,13 @@ _LARGEST_STEPS = 1 << 62
 class Sensitivity:
     """Sensitivity of a statistic: its largest change between neighbouring data sets.
 
-    A bare number does not say whether neighbours differ by one replaced record or
-    by one added record, and the two can differ by a factor of two. A
-    ``Sensitivity`` states its adjacency and norm. Adding sensitivities of
-    different adjacency raises an error.
+    Sensitivities for replaced and for added records can differ by a factor of two.
+    Adding sensitivities of different adjacency raises an error.
 
     Parameters
     ----------
     value : float
-        Largest change between neighbours, in the units of the statistic. The
-        noise is proportional to it.
+        Largest change between neighbours, in the units of the statistic.
     norm : {"l1", "l2"}
         Norm of the change. Laplace noise needs ``"l1"``, Gaussian noise
         ``"l2"``.
@@ -82,7 +79,6 @@ class Sensitivity:
         Returns
         -------
         Sensitivity
-            The object itself.
         """
         for name, wanted in (("norm", norm), ("adjacency", adjacency)):
             if wanted is not None and getattr(self, name) != wanted:
@@ -95,9 +91,7 @@ class Sensitivity:
     def for_replacement(self) -> Self:
         """Return the sensitivity for replaced records.
 
-        Replacing a record removes one and adds one, so that the bound is at most
-        twice as large. There is no conversion in the other direction: a bound for
-        replaced records does not bound the change by an added or removed record.
+        It is at most twice as large. There is no conversion in the other direction.
 
         Returns
         -------
@@ -126,27 +120,23 @@ class FixedPoint:
     """Lattice ``step * Z`` on which a statistic is summed and released.
 
     Each record is rounded to the lattice, towards zero, before records are added.
-    Sums are then sums of integers. Neither their order nor rounding can increase
-    the sensitivity.
+    Sums are then sums of integers, and independent of their order.
 
     Parameters
     ----------
     exponent : int
-        Exponent of the step, which is ``2**exponent``. Division by a power of two
-        is exact.
+        Exponent of the step, which is ``2**exponent``.
 
     Notes
     -----
-    **Sensitivity.** Rounding towards zero makes every coordinate smaller. Bounds
-    of the norm of one record's contribution (add-remove) are therefore still
-    valid. Between two replaced contributions, rounding can add at most one step
-    per coordinate, which :meth:`sum_sensitivity` includes.
+    **Sensitivity.** Bounds of the norm of one record's contribution (add-remove)
+    remain valid. Between two replaced contributions, rounding can add at most one
+    step per coordinate, which :meth:`sum_sensitivity` includes.
 
     **Gaussian noise.** With at least 2**30 steps per scale, the total variation
     distance, per coordinate, between discrete Gaussian noise and a continuous
-    Gaussian that is rounded to the lattice is at most
-    ``1 / (40 s**2) < 1e-19``. Such rounding is post-processing. The analytic
-    Gaussian calibration holds up to this distance.
+    Gaussian that is rounded to the lattice is at most ``1 / (40 s**2) < 1e-19``. The
+    analytic Gaussian calibration holds up to this distance.
 
     Examples
     --------
@@ -192,7 +182,6 @@ class FixedPoint:
         Returns
         -------
         ndarray of int64
-            Values in steps.
         """
         values = np.asarray(values, dtype=float)
         # The product with a power of two is exact. It is much faster than ldexp if the power is a
@@ -218,7 +207,6 @@ class FixedPoint:
         Returns
         -------
         ndarray of float
-            Values in the units of the statistic.
         """
         return np.ldexp(np.asarray(steps).astype(float), self.exponent)
 
@@ -235,7 +223,7 @@ class FixedPoint:
         Returns
         -------
         ndarray of int64
-            The sum in steps. :meth:`decode` converts it to floats.
+            The sum in steps.
         """
         steps = self.encode(values)
         largest = float(np.abs(steps).max(initial=0)) * steps.shape[axis]
@@ -246,9 +234,7 @@ class FixedPoint:
     def sum_sensitivity(self, sensitivity: Sensitivity, size: int) -> Sensitivity:
         """Return the sensitivity of a :meth:`sum` of records, in steps.
 
-        The result is not valid for a statistic that is computed first and encoded
-        afterwards, because rounding can then increase the difference between
-        neighbours.
+        It is not valid for a statistic that is computed first and encoded afterwards.
 
         Parameters
         ----------

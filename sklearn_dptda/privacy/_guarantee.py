@@ -31,7 +31,7 @@ class PrivacyLoss(NamedTuple):
     Parameters
     ----------
     epsilon : float
-        Privacy loss. Smaller values give more privacy.
+        Privacy loss.
     delta : float
         Failure probability of the bound.
 
@@ -163,14 +163,10 @@ class BasicComposition:
 class ZCDPComposition:
     """Composition in zCDP: rhos are added, and the sum is converted at the delta of the budget.
 
-    A filter on the sum of rhos is valid for adaptively chosen charges
-    (R. Rogers, A. Roth, J. Ullman, S. Vadhan, "Privacy odometers and filters",
-    2016; J. Whitehouse, A. Ramdas, R. Rogers, S. Wu, "Fully-adaptive
-    composition in differential privacy", 2023). All of delta is used for the
-    conversion. A part of it cannot be kept for losses that state a delta and no
-    rho: the size of that part could be chosen after seeing earlier releases, and
-    the failure probability of a union over such choices is larger than that of a
-    single choice.
+    A filter on the sum of rhos is valid for adaptively chosen charges (R. Rogers, A. Roth, J.
+    Ullman, S. Vadhan, "Privacy odometers and filters", 2016; J. Whitehouse, A. Ramdas, R. Rogers,
+    S. Wu, "Fully-adaptive composition in differential privacy", 2023). No part of delta can be kept
+    for losses without a rho: its size could be chosen after seeing earlier releases.
     """
 
     epsilon: float
@@ -296,8 +292,7 @@ class PrivacyGuarantee:
     Parameters
     ----------
     epsilon : float
-        Privacy loss. Smaller values give more privacy. ``inf`` means that there
-        is no privacy.
+        Privacy loss. ``inf`` means that there is no privacy.
     delta : float
         Failure probability of the bound. 0 for a pure guarantee.
     adjacency : {"replace-one", "add-remove"}
@@ -312,11 +307,11 @@ class PrivacyGuarantee:
     released : str
         Description of the release.
     seeded : bool
-        True if the randomness came from a known seed. The noise can be undone
-        with the seed, so that such a release is for tests and study only.
+        True if the randomness came from a known seed, with which the noise can be
+        undone.
     exact : bool, default=True
         False if the distribution of the release only approximates the one of the
-        proof, as for a Markov chain that is stopped after finitely many steps.
+        proof, as for a Markov chain.
     public_parameters : bool, default=True
         False if a parameter that should be public, such as the bounding box, was
         computed from the data.
@@ -327,9 +322,8 @@ class PrivacyGuarantee:
         True if a record is a row together with its label, so that both are
         protected.
     release_id : str, default=None
-        Random name of the release, if several steps can share the release, as
-        filtrations share a private box. It is ignored when guarantees are
-        compared.
+        Random name of a release that several steps can share, such as a private box.
+        It is ignored when guarantees are compared.
 
     Examples
     --------
@@ -396,10 +390,10 @@ class PrivacyGuarantee:
     def to_dp_event(self) -> Any:
         """Return the guarantee as an event of the library ``dp_accounting``.
 
-        Use it to count releases of this library in the accountant of another one. The event is a
-        ``ZCDpEvent`` with the rho of the guarantee, or with ``epsilon**2 / 2`` where it is pure.
-        ``dp_accounting.rdp.RdpAccountant`` composes it; ``PLDAccountant`` does not. An event does
-        not know its adjacency: give the accountant the ``neighboring_relation`` of the guarantee.
+        The event is a ``ZCDpEvent`` with the rho of the guarantee, or with ``epsilon**2 / 2``
+        where it is pure. ``dp_accounting.rdp.RdpAccountant`` composes it; ``PLDAccountant`` does
+        not. An event does not know its adjacency: give the accountant the
+        ``neighboring_relation`` of the guarantee.
 
         Returns
         -------

@@ -59,8 +59,8 @@ def cube_radii(noise: NoiseSource, rate: float, size: int, d: int) -> NDArray[np
     """Draw integers ``k`` with probability proportional to ``(2 k + 1)**d * exp(-rate * k)``.
 
     Sums of ``d + 1`` geometric variables have weights ``binom(k + d, d)``. The ratio of the
-    required weights to these is a product of fractions. For each fraction, a coin with this
-    probability accepts or rejects the draw.
+    required weights to these is a product of fractions, the probabilities of coins that accept the
+    draw.
     """
 
     def accepted(missing: int) -> NDArray[np.int64]:

@@ -2,12 +2,11 @@
 
 A payment is one transaction, which checks the budget and writes the line.
 
-Marks outside of the ledger record the state of the ledger that a user has seen last, so that a
-restored backup of the ledger is noticed. Each ledger has a folder for its marks. A mark is a small
-file whose name is the number of payments. Marks are added and never changed, so that writers need
-no lock, and the highest mark is valid. A mark is written before its payments are committed and gets
-its name afterwards. If a program ends in between, the mark lags behind the ledger, but only by
-payments whose releases were never drawn.
+Marks outside of the ledger record the state that a user has seen last, so that a restored backup is
+noticed. A mark is a small file whose name is the number of payments. Marks are added and never
+changed, so that writers need no lock, and the highest mark is valid. A mark is written before its
+payments are committed and gets its name afterwards. If a program ends in between, the mark lags
+only by payments whose releases were never drawn.
 """
 
 import atexit
@@ -288,8 +287,8 @@ class Ledger:
     def attach(self, moved: bool = False) -> Budget:
         """Adopt and return the budget of the store; PrivacyLedgerError if there is none.
 
-        ``moved`` declares that this file is the ledger from now on, and the original is no longer
-        used. Payments that this user has seen stay paid.
+        ``moved`` declares that this file is the ledger from now on. Payments that this user has
+        seen stay paid.
         """
         with process_lock, noting() as note, self.store.transaction() as execute:
             query = READ_STATE + (self.store.lock_clause if moved else "")
@@ -319,11 +318,9 @@ class Ledger:
         """Check payments and write them in one transaction, all or none.
 
         ``then`` is called in the transaction after everything is written. If it raises, nothing is
-        written.
-
-        A payment is not repeated if there is one with the same key and the same line. Raises
-        PrivacyBudgetExceeded if the charges do not fit. Raises PrivacyLedgerError if the store
-        cannot be used, or if there is another line under a key. Nothing is written in these cases.
+        written. A payment with the same key and the same line is not repeated. Raises
+        PrivacyBudgetExceeded if the charges do not fit, and PrivacyLedgerError if there is another
+        line under a key, or if the store cannot be used.
         """
         with self._transaction(lock=True, pays=True) as (execute, state):
             due = [payment for payment in payments if not _is_paid(execute, payment)]

@@ -1,13 +1,10 @@
 """Extracts of ledgers: payments in a chain of hashes, which an auditor can check without a ledger.
 
 Each payment has a hash of its line and of the previous hash. If a line was changed, moved or
-removed, the hashes after it do not match. The seal is the hash of the whole extract. The author of
-an extract can also write a different one with valid hashes. An earlier extract, whose payments must
-be the first ones of every later extract, or a seal that was recorded reveals this.
-
-The order of the payments is that of their numbers. Days are not compared, because an honest clock
-can be set back. If the author renumbers payments in another order and makes all hashes again, only
-an earlier extract or a recorded seal reveals it.
+removed, the hashes after it do not match. The author of an extract can also write a different one
+with valid hashes, and renumber payments. An earlier extract, whose payments must be the first ones
+of every later extract, or a recorded seal, the hash of a whole extract, reveals this. Days are not
+compared, because an honest clock can be set back.
 """
 
 import hashlib

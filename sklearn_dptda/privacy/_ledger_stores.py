@@ -39,11 +39,10 @@ Execute: TypeAlias = Callable[..., list[tuple[Any, ...]]]
 
 
 class ProcessLock:
-    """Lock of this process around all operations on ledgers.
+    """Lock of this process around all operations on ledgers, which a fork takes first.
 
-    A fork takes the lock first. Otherwise the child could inherit a ledger in the
-    middle of a transaction, or a lock of SQLite that is held by a thread which
-    does not exist in the child.
+    Otherwise a child could inherit a ledger in the middle of a transaction, or a lock of SQLite
+    that is held by a thread which does not exist in the child.
     """
 
     def __init__(self) -> None:
@@ -403,8 +402,8 @@ def machine_identity() -> str:
 def file_system_identity(path: str) -> str:
     """Digest of an identity of the file system that survives reboots; empty if there is none.
 
-    Device numbers can change at a reboot. If the system has no better name for a file system (XFS
-    and FAT without udev, macOS, some network file systems), the file system is not identified.
+    Device numbers can change at a reboot. XFS and FAT without udev, macOS and some network file
+    systems have no better name, and are not identified.
     """
     device = os.stat(path).st_dev
     if not hasattr(os, "statvfs"):

@@ -1,8 +1,6 @@
 """The only source of randomness of private releases.
 
-Mechanisms draw uniform integers or integer noise. Floating-point numbers are not
-used in a secure draw, because their rounding could reveal the input of the
-mechanism.
+Secure draws use no floating-point numbers, whose rounding could reveal the input.
 
 Proof: doc/theory/noise_and_calibration.md, "Integer noise".
 """
@@ -229,9 +227,7 @@ class SeededDraws:
     def _gaussian_by_rejection(self, scale: float, size: int) -> NDArray[np.int64]:
         """Round a Gaussian y to x, and accept x with odds exp((y**2 - x**2) / (2 scale**2)).
 
-        The accepted mass, integrated over the cell of x, is proportional to
-        exp(-x**2 / (2 scale**2)). The constant ``largest`` bounds the logarithm of the odds within
-        the truncation.
+        ``largest`` bounds the logarithm of the odds within the truncation.
         """
         y = self._rng.standard_normal(size) * scale
         x = np.rint(y)
@@ -275,12 +271,11 @@ class NoiseSource:
 
     References
     ----------
-    I. Mironov, "On significance of the least significant bits for
-    differential privacy", CCS 2012, explains why noise in floating point is not
-    private.
+    I. Mironov, "On significance of the least significant bits for differential privacy", CCS
+    2012: noise in floating point is not private.
 
-    C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential
-    privacy", NeurIPS 2020, defines the distributions and their exact samplers.
+    C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential privacy",
+    NeurIPS 2020: the distributions and their exact samplers.
 
     Examples
     --------
@@ -333,14 +328,13 @@ class NoiseSource:
 
         All that a mechanism learns about the records passes through this method. The
         privacy checks watch it: they compare the statistics of neighbouring data sets
-        with the declared sensitivity, and add up the privacy losses. Otherwise, the
-        method only calls ``draw``.
+        with the declared sensitivity, and add up the privacy losses.
 
         Parameters
         ----------
         statistic : object
-            The exact statistic: a list, an array or a tuple of arrays of numbers, or
-            any object if ``metric`` is a callable.
+            A list, an array or a tuple of arrays of numbers, or any object if
+            ``metric`` is a callable.
         draw : callable
             Function of the statistic that adds noise of this source. It must use no
             other function of the records.
@@ -363,7 +357,6 @@ class NoiseSource:
         Returns
         -------
         object
-            The private result of ``draw``.
 
         Examples
         --------
@@ -409,9 +402,7 @@ class NoiseSource:
         return noisy, scale
 
     def below(self, n: int) -> int:
-        """Draw an integer uniformly from ``{0, ..., n - 1}``.
-
-        The draw is exactly uniform, by rejection.
+        """Draw an integer from ``{0, ..., n - 1}``, exactly uniformly.
 
         Parameters
         ----------
@@ -433,12 +424,11 @@ class NoiseSource:
                 return value
 
     def shuffle(self, items: MutableSequence[Any]) -> None:
-        """Permute a list uniformly, in place, by the algorithm of Fisher and Yates.
+        """Permute a list uniformly, in place.
 
         Parameters
         ----------
         items : list
-            The list to permute.
         """
         for i in range(len(items) - 1, 0, -1):
             j = self.below(i + 1)
@@ -450,7 +440,6 @@ class NoiseSource:
         Parameters
         ----------
         size : int
-            Number of words.
 
         Returns
         -------
@@ -470,8 +459,7 @@ class NoiseSource:
         Parameters
         ----------
         scale : float
-            Scale of the noise, in [0, 2**52]. Larger scales give more privacy. 0
-            gives zeros.
+            Scale of the noise, in [0, 2**52]. 0 gives zeros.
         size : int or tuple of int
             Shape of the result.
 
@@ -490,8 +478,7 @@ class NoiseSource:
         Parameters
         ----------
         scale : float
-            Scale of the noise, in [0, 2**52]. Larger scales give more privacy. 0
-            gives zeros.
+            Scale of the noise, in [0, 2**52]. 0 gives zeros.
         size : int or tuple of int
             Shape of the result.
 
@@ -516,8 +503,8 @@ class NoiseSource:
     def generator(self) -> np.random.Generator:
         """Return a NumPy generator, for mechanisms whose guarantee is nominal.
 
-        Never add its floating-point draws to a statistic that a guarantee covers.
-        Each call returns a generator with an independent stream.
+        Each has an independent stream. Never add its floating-point draws to a
+        statistic that a guarantee covers.
 
         Returns
         -------
@@ -539,19 +526,7 @@ def public_generator(seed: int | ReleaseKey | None) -> np.random.Generator:
 
 
 def flip_numerator(epsilon: float, n_categories: int) -> int:
-    """Probability of a change in randomized response, times 2**64, rounded up.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy loss, positive.
-    n_categories : int
-        Number of possible values of a record.
-
-    Returns
-    -------
-    int
-    """
+    """Probability of a change in randomized response, times 2**64, rounded up."""
     if not epsilon > 0:
         raise ValueError(f"epsilon must be positive; got {quoted(epsilon)}.")
     if math.isinf(epsilon):
@@ -573,19 +548,8 @@ def flip_numerator(epsilon: float, n_categories: int) -> int:
 def spawn_seeds(random_state: RandomStateLike, n: int) -> list[int] | list[None]:
     """Draw ``n`` integer seeds below 2**32, or return ``n`` times None for the system's entropy.
 
-    Seeds are drawn before any task starts, so that a result does not depend on
-    the number of workers.
-
-    Parameters
-    ----------
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of the seeds. None stands for the operating system's entropy.
-    n : int
-        Number of seeds.
-
-    Returns
-    -------
-    list of int or list of None
+    Seeds are drawn before any task starts, so that a result does not depend on the number of
+    workers.
     """
     if random_state is None:
         return [None] * n

@@ -12,14 +12,12 @@ from sklearn_dptda.privacy._release import release
 def make_measurement(estimator: BaseEstimator) -> Any:
     """Return an OpenDP measurement that fits a clone of an estimator and returns its release.
 
-    With it, a release of this library takes part in OpenDP's compositors and odometers.
-
     Parameters
     ----------
     estimator : private estimator
-        It takes a table with one record per row, without ``groups``, and has a
-        finite ``epsilon``. It is cloned at each call, never fitted itself. If
-        it has an accountant, each call pays there as well.
+        It takes a table with one record per row, without ``groups``, and has a finite
+        ``epsilon``. It is cloned at each call. If it has an accountant, each call
+        pays there as well.
 
     Returns
     -------
@@ -35,16 +33,14 @@ def make_measurement(estimator: BaseEstimator) -> Any:
     Raises
     ------
     opendp.mod.OpenDPException
-        If its features "contrib" and "honest-but-curious" are not enabled.
-        The second one says that OpenDP trusts the privacy map that we state.
+        If its features "contrib" and "honest-but-curious" are not enabled, by which
+        it trusts the privacy map that we state.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    The map states the guarantee of the estimator, see ``privacy_guarantee_``.
-    What is public there, such as the number of rows under replace-one
-    adjacency, is public here.
+    The map states the guarantee of the estimator, with the same public numbers.
 
     Examples
     --------

@@ -26,29 +26,11 @@ _LARGEST_SCALE = 2.0**51
 
 
 def successes(noise: NoiseSource, numerator: int, n: int) -> Iterator[NDArray[np.int64]]:
-    """Yield sorted positions of successes among ``n`` coins.
+    """Yield sorted positions of successes among ``n`` coins, as arrays of int64.
 
-    Parameters
-    ----------
-    noise : NoiseSource
-        Source of the random numbers.
-    numerator : int
-        Each coin succeeds with probability ``numerator / 2**64``. If this is
-        small, the probability is larger by up to a relative 1e-9, and never less
-        than 2**-51.
-    n : int
-        Number of coins.
-
-    Yields
-    ------
-    ndarray of int64
-        Positions in ``0..n - 1``, increasing from part to part.
-
-    Notes
-    -----
-    Coins are drawn eight at a time: see :class:`Octets`. For rare successes, the
-    gaps between successes are drawn. They are geometric: discrete Laplace variables
-    that are not negative.
+    Each coin succeeds with probability ``numerator / 2**64``. If this is small, gaps between
+    successes are drawn, as discrete Laplace variables that are not negative. The probability is
+    then larger by up to a relative 1e-9, and never less than 2**-51.
     """
     if numerator <= 0:
         return
@@ -69,10 +51,9 @@ def _thrown(noise: NoiseSource, numerator: int, n: int) -> Iterator[NDArray[np.i
 class Octets:
     """Eight independent coins at a time, exactly, from slightly more than 16 random bits.
 
-    Each coin succeeds with probability ``numerator / 2**64``. A uniform number determines one of
-    the 256 outcomes by their cumulative probabilities, which are multiples of ``2**-512``. The
-    first 16 bits of the number are usually enough. If a boundary has the same first bits, the next
-    64 bits are compared, and finally all bits.
+    A uniform number determines one of the 256 outcomes by their cumulative probabilities, multiples
+    of ``2**-512``. More than its first 16 bits are compared only if a boundary has the same first
+    bits.
     """
 
     def __init__(self, numerator: int) -> None:

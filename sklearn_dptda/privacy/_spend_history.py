@@ -34,8 +34,8 @@ COLUMNS = tuple(column.name for column in fields(Spend))
 class SpendHistory(Sequence[Spend]):
     """History of all payments of a ledger at one moment, as a sequence and as a table.
 
-    An integer index gives one payment, and a column name gives an array of one
-    entry for each payment. :meth:`PrivacyAccountant.spends` returns a history.
+    An integer index gives one payment, and a column name gives an array.
+    :meth:`PrivacyAccountant.spends` returns a history.
 
     Parameters
     ----------
@@ -106,7 +106,6 @@ class SpendHistory(Sequence[Spend]):
         Returns
         -------
         pandas.DataFrame
-            One row for each payment.
 
         Raises
         ------

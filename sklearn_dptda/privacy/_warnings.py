@@ -33,9 +33,8 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
 class PrivacyLeakWarning(RuntimeWarning):
     """Warning: a quantity that should be public was computed from the data.
 
-    The result is still returned, but the stated guarantee does not cover
-    everything that the result reveals. Pass the quantity that the warning names to
-    avoid the leak.
+    The guarantee does not cover everything that the result reveals. Pass the quantity
+    that the warning names to avoid the leak.
 
     Examples
     --------
@@ -73,16 +72,9 @@ class NoiseWarning(UserWarning):
 class PrivacyBudgetExceeded(RuntimeError):
     """Error: a release was refused because it costs more than the remaining budget.
 
-    Nothing was spent and nothing was released.
+    Nothing was spent and nothing was released. The parameters are also attributes.
 
     Parameters
-    ----------
-    asked : PrivacyLoss
-        Cost of the release.
-    left : PrivacyLoss
-        Remaining budget.
-
-    Attributes
     ----------
     asked : PrivacyLoss
         Cost of the release.

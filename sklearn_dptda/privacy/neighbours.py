@@ -1,9 +1,9 @@
 """Neighbouring data sets for audits and property tests of a privacy guarantee.
 
-Each function returns a list of :class:`NeighbourPair`. All data are simulated. The
-two data sets of a pair differ in exactly one record. Some pairs attain known
-sensitivities. Others reveal common mistakes: they have records outside of the
-bounds, empty clusters, ties, or a record that creates or removes a component.
+Each function returns a list of :class:`NeighbourPair`. All data are simulated. Some
+pairs attain known sensitivities. Others reveal common mistakes: they have records
+outside of the bounds, empty clusters, ties, or a record that creates or removes a
+component.
 """
 
 from typing import Any, NamedTuple
@@ -200,8 +200,8 @@ def graph_neighbours(n_nodes: int, *, directed: bool = False) -> list[NeighbourP
     n_nodes : int
         Number of nodes, at least 4.
     directed : bool, default=False
-        Whether the graphs are directed. A directed edge is one entry of the
-        adjacency matrix, and an undirected edge is two entries.
+        Whether the graphs are directed: an edge is then one entry of the matrix, not
+        two.
 
     Returns
     -------

@@ -30,11 +30,7 @@ _PRODUCTS_AT_ONCE = 1 << 17
 
 
 def row_products(X: FloatArray, Y: FloatArray) -> FloatArray:
-    """Inner products of rows, in which the rounding of a row does not depend on other rows.
-
-    Matrix products may round a row differently if the number of rows changes. One record would
-    then change the contributions of others.
-    """
+    """Inner products of rows, in which the rounding of a row does not depend on other rows."""
     total = X[:, 0] * Y[..., 0]
     for j in range(1, X.shape[1]):
         total += X[:, j] * Y[..., j]
@@ -62,8 +58,7 @@ def clip_norm(residuals: FloatArray, radius: Any, norm: Norm = "l2") -> FloatArr
 def in_norm(radius: Any, n_features: int, norm: Norm) -> Any:
     """Radius in a given norm that corresponds to a radius in the Euclidean norm.
 
-    The L1 norm of a vector whose entries have the same size is larger than its Euclidean norm by
-    the square root of the dimension.
+    For L1, it is larger by the square root of the dimension.
     """
     return radius * n_features**0.5 if norm == "l1" else radius
 
@@ -72,10 +67,8 @@ def in_norm(radius: Any, n_features: int, norm: Norm) -> Any:
 class ExactProducts:
     """Inner products of rows with some vectors, by exact matrix products.
 
-    The coordinates of rows are clipped to a public limit, and each is rounded to a whole number of
-    steps. The vectors are rounded in the same way. All sums of their products are integers below
-    2**53, which floats represent exactly in every order of the operations. The products of a row
-    therefore do not depend on other rows.
+    The coordinates of rows are clipped to a public limit and, like the vectors, rounded to whole
+    steps, so that all sums are integers below 2**53. Floats add these exactly in every order.
     """
 
     vectors: FloatArray
@@ -87,8 +80,7 @@ class ExactProducts:
     def of(cls, vectors: FloatArray, limit: float) -> Self:
         """Prepare products with vectors of shape (n_vectors, n_features).
 
-        Rows have at most 2**26 steps in each column. Vectors have at most 2**26 steps in all
-        columns together.
+        Rows have at most 2**26 steps in each column, and vectors in all columns together.
         """
         bits = _BITS - int(np.frexp(limit)[1])
         own = _BITS - np.frexp(np.abs(vectors).sum(axis=1))[1]
@@ -107,10 +99,7 @@ class ExactProducts:
 
 
 def nearest_to(centres: FloatArray, limit: float) -> Callable[[FloatArray], IntArray]:
-    """Return a function from rows to the indices of their nearest centres.
-
-    The function clips the coordinates of the rows to ``limit``.
-    """
+    """Return a function from rows, clipped to ``limit``, to the indices of nearest centres."""
     # The square of the row is left out, because it is the same for all centres.
     halves = 0.5 * (centres**2).sum(axis=1)
     return partial(_nearest, products=ExactProducts.of(-centres, limit), halves=halves)
@@ -127,8 +116,7 @@ def _nearest(part: FloatArray, products: ExactProducts, halves: FloatArray) -> I
 def residuals_about(centres: FloatArray, radius: Any, norm: Norm) -> Residuals:
     """Return a function from rows and their cells to clipped residuals in units of ``radius``.
 
-    The residuals are about the centres of the cells. ``radius`` is a number, or an array of shape
-    (n_centres, 1) with one number for each centre.
+    ``radius`` is a number, or an array of shape (n_centres, 1).
     """
     return partial(_residuals, centres=centres, radius=radius, norm=norm)
 
@@ -141,10 +129,7 @@ def _residuals(
 
 
 def hard_assignment(cell_of: Callable[[FloatArray], IntArray], residuals: Residuals) -> Assignment:
-    """Assign each row to the cell that ``cell_of`` returns, for :meth:`FitBudget.release`.
-
-    ``residuals`` computes the clipped residuals of a batch from the rows and their cells.
-    """
+    """Assign each row to the cell that ``cell_of`` returns, for :meth:`FitBudget.release`."""
     return partial(_hard, cell_of=cell_of, residuals=residuals)
 
 
@@ -167,9 +152,8 @@ def soft_assignment(
 ) -> Assignment:
     """Distribute each row over all cells, for :meth:`FitBudget.release`.
 
-    ``parts`` computes from a batch the shares of its rows in the cells: nonnegative numbers of
-    shape (n, n_cells) whose rows sum to one. ``residuals`` computes the clipped residuals of a
-    batch from the rows and their cells.
+    ``parts`` computes the shares of the rows of a batch in the cells: nonnegative numbers of shape
+    (n, n_cells) whose rows sum to one.
     """
     return partial(_soft, parts=parts, residuals=residuals, n_cells=n_cells)
 

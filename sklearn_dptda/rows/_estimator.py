@@ -119,15 +119,12 @@ def _check_as_many(labels: FloatArray, n_rows: int) -> None:
 class PrivateRowsEstimator(PrivateEstimatorMixin):
     """Base class of estimators that pay once, in ``fit``, and learn from private rows.
 
-    :meth:`fit` and :meth:`fit_chunks` check the parameters and rows, pay for the guarantee that
-    ``_guarantee_of`` returns, and call ``_release``. Subclasses override ``_learn`` and
-    ``_released``. They receive rows of the cube ``[-1, 1]**d`` and the rest of the budget, after
-    missing bounds were estimated and rows outside the bounds were counted. Only releases of another
-    kind, such as a box or a measure, override ``_guarantee_of`` and ``_release``.
+    :meth:`fit` and :meth:`fit_chunks` check, pay for the guarantee that ``_guarantee_of`` returns,
+    and call ``_release``. Subclasses override ``_learn`` and ``_released``, and receive rows of the
+    cube ``[-1, 1]**d`` and the rest of the budget. Only releases of another kind, such as a box,
+    override ``_guarantee_of`` and ``_release``.
 
     With ``groups``, the privacy unit is a person, whose rows have the total weight ``rows.mass``.
-    A release that costs ``loss / rows.mass`` for a row of weight one costs ``loss`` for all rows of
-    a person.
     Proof: doc/theory/people.md, "Tables of people".
     Proof: doc/theory/people.md, "The first rows of each person".
     """
@@ -164,10 +161,9 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def fit_chunks(self, chunks: Chunks) -> Self:
         """Pay, and learn from rows that come in chunks.
 
-        The result is the same as that of :meth:`fit` on all rows, but only
-        one chunk is in memory at a time. With ``groups``, the rows of a
-        person may be in several chunks, and one number for each person is in
-        memory as well.
+        The result is the same as that of :meth:`fit` on all rows, but only one chunk is in
+        memory at a time. With ``groups``, the rows of a person may be in several chunks, and
+        one number for each person is in memory as well.
 
         %(chunks_of_rows)s
 
@@ -175,10 +171,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         -------
         self
 
-        Raises
-        ------
-        PrivacyBudgetExceeded
-            If the accountant's budget does not cover the fit.
+        %(refused_or_not_paid)s
         """
         self._check_parameters()
         self._check_people(self.groups is not None)
@@ -195,8 +188,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     ) -> list[str]:
         """Pay, and learn from the points of all clouds together; return the texts of warnings.
 
-        If the ``ids`` of each cloud are given, all points of a person in a cloud have the total
-        weight of one point.
+        With ``ids``, all points of a person in a cloud have the total weight of one point.
         """
         self._check_parameters()
         clouds: list[FloatArray] = []
@@ -271,10 +263,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return replace(rows, unit=self._unit(are_given), mass=self._mass(are_given))
 
     def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:
-        """Check a table and return its rows and columns.
-
-        Tables with unsuitable columns are refused before further rows are read.
-        """
+        """Check a table before further ones are read, and return its rows and columns."""
         rows = check_rows(self, table, **options)
         columns = Columns.of(table, rows.shape[1])
         self._check_features(rows.shape[1])
@@ -291,7 +280,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def _pay_and_learn(self, rows: Rows) -> list[str]:
         """Pay, and make the whole release or none, because half a release has no guarantee.
 
-        Returns the texts of warnings. The caller issues them when the release is complete, because
+        Returns the texts of warnings, which the caller issues when the release is complete, because
         a warning may be turned into an error.
         """
         # Later releases that use the bounds or the centres of this release count it only once.
@@ -391,10 +380,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return remarks
 
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
-        """Learn from rows of the cube.
-
-        ``rng`` is a public generator, and ``box`` converts the cube to the units of the rows.
-        """
+        """Learn from rows of the cube, which ``box`` converts; ``rng`` is a public generator."""
         raise NotImplementedError
 
     def _released(self) -> str:
@@ -453,8 +439,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     ) -> tuple[FloatArray, FloatArray, Ends, FitBudget]:
         """Bounds with private ones in place of NaN, units of the columns, and remaining budget.
 
-        All columns are compared in units of one kind. As soon as an interval is estimated for a
-        column with no bounds or with much wider bounds, the units of all columns are estimated
+        As soon as the interval of one column is estimated, the units of all columns are estimated
         intervals.
         """
         private, share = np.isnan(low), float(self.bounds_share)
@@ -489,10 +474,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return box_within(rows, low, high, budget, share, others_are_found)
 
     def _rows_for_bounds(self, n_features: int) -> float:
-        """Number of rows below which private bounds are mostly noise; 0 if bounds are public.
-
-        The command line checks it before it pays.
-        """
+        """Number of rows below which private bounds are mostly noise; 0 if bounds are public."""
         n_private = int(np.isnan(self._public_bounds(n_features)[0]).sum())
         if n_private == 0:
             return 0.0
@@ -504,10 +486,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def _count_clipped(
         self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, remedy: str
     ) -> tuple[FitBudget, list[str]]:
-        """Release the share of rows outside the bounds.
-
-        Returns the remaining budget, and the text of a warning if there are many such rows.
-        """
+        """Release the share of rows outside the bounds. Return the budget left and a warning."""
         outside = rows.sum(partial(count_beyond, low=low, high=high))
         share = _SHARES_OF_CLIPPED_COUNT[budget.norm]
         noisy, deviation = budget.noisy_counts(np.array([rows.n_rows - outside, outside]), 1, share)

@@ -1,16 +1,13 @@
 """Private intervals for columns that have no public bounds, by either of two mechanisms.
 
-:func:`private_box` serves fits that release noisy histograms. For each column, it releases a
-histogram of the magnitudes of the numbers, by powers of two. It then releases histograms of cells,
-and narrows them as long as few cells contain the rows. Finally, it releases a histogram of the
-distances from the mean, by parts of octaves. The interval is as wide as the extremes of a normally
+:func:`private_box` serves fits that release noisy histograms: of magnitudes by powers of two, then
+of cells, then of distances from the mean. An interval is as wide as the extremes of a normally
 distributed column, extrapolated from the quantiles that the noise leaves visible.
 Proof: doc/theory/private_bounds.md, "Columns of a table".
 
 :func:`private_cubes` draws once from the exponential mechanism over cubes of all sizes, or over
-intervals of single columns. The costs are whole numbers: minus the number of points inside, plus a
-public price for each level of size. If one point is added, removed or replaced, each cost changes
-by at most one, because each point is in exactly one cell, regardless of rounding.
+intervals of single columns. Costs are minus the number of points inside, plus a public price for
+each level of size.
 Proof: doc/theory/private_bounds.md, "The candidates".
 Proof: doc/theory/private_bounds.md, "Cost and sensitivity".
 Proof: doc/theory/private_bounds.md, "Drawing from more candidates than can be listed".
@@ -160,10 +157,8 @@ def box_within(
     """Bounds within given ones, units of the columns, and the remaining budget.
 
     The bounds cost at most ``share``. If noise would hide the far quantiles, the given bounds are
-    returned, because the rest of the budget is then more useful elsewhere. The units are the
-    bounds. If some given bounds are generous, or if the bounds of other columns were estimated, the
-    units are the intervals before they are cut off at the given bounds, if these are not wider than
-    the given ones.
+    returned. The units are the bounds. If some given bounds are generous or others were estimated,
+    they are the intervals before these are cut off at the given bounds, unless they are wider.
     """
     number_share = _BOX.number_share * share
     counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, number_share)
@@ -211,7 +206,7 @@ def _reaches_out(
 ) -> tuple[Budget, bool]:
     """Whether rows lie far outside the intervals of the cube, in any of the columns ``far``.
 
-    Bounds that such rows reach are not generous; the caller needs them.
+    Bounds that such rows reach are not generous.
     """
     middle, reach = (left + right) / 2, _BOX.far_out * (right - left) / 2
     low, high = np.where(far, middle - reach, -1.0), np.where(far, middle + reach, 1.0)
@@ -309,10 +304,7 @@ def _ends(counts: FloatArray, sd: float, n: float) -> tuple[float, float]:
 def _quantile(
     counts: FloatArray, shares: tuple[float, float], sd: float, n: float
 ) -> tuple[float, float]:
-    """Distance beyond which a share of the rows lies, and this share.
-
-    The share is between the two numbers of ``shares``.
-    """
+    """Distance beyond which a share of the rows lies, and this share, between two ``shares``."""
     start, _ = standing_out(counts, sd)
     counts, edges = counts[start:], _sizes_of_parts()[start:]
     sums, noise = np.cumsum(counts), _BOX.worth * sd * np.sqrt(np.arange(1, len(counts) + 1))
@@ -328,8 +320,7 @@ def _quantile(
 class CellCounts:
     """Cells, as whole numbers of shape (n_cells, n_axes), and their numbers of rows, in pieces.
 
-    A cell may occur in several pieces until they are merged. A sum of many small counts and a large
-    one then takes time proportional to the number of cells.
+    A cell may occur in several pieces. They are merged late, so that many small sums stay cheap.
     """
 
     pieces: list[tuple[IntArray, IntArray]]
@@ -414,8 +405,7 @@ def private_cubes(
 ) -> tuple[FloatArray, FloatArray]:
     """Lower and upper bounds of all columns: a cube for each part of them, for ``epsilon`` each.
 
-    ``start`` contains public bounds in which to search, or is None. ``n`` is the public or private
-    number of rows.
+    ``start`` contains public bounds, or is None. ``n`` is the public or private number of rows.
     """
     # A replaced row may increase some costs and decrease others. An added or removed row changes
     # all costs in the same direction.
@@ -444,8 +434,7 @@ def _price(rate: float, n: int, n_levels: int, n_axes: int) -> int:
 def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource) -> float:
     """Half width of a cube around the origin, a power of two.
 
-    If one record is replaced, the changes of any two costs differ by no more than its weight, so
-    the loss is the rate under either adjacency.
+    The loss is the rate under either adjacency.
     Proof: doc/theory/private_bounds.md, "The candidates".
     """
     inside = rows.sum(_least_cubes)
@@ -463,10 +452,7 @@ def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource) -> float:
 
 
 def _least_cubes(part: FloatArray) -> IntArray:
-    """Counts of rows by the smallest nested cube that contains them.
-
-    Rows that no cube contains are not counted.
-    """
+    """Counts of rows by the smallest nested cube that contains them, if there is one."""
     mantissas, exponents = np.frexp(np.abs(part).max(axis=1))
     # The smallest power of two that the row does not exceed. Zero is in every cube.
     exponents = np.where(mantissas == 0, _EXPONENTS[0], exponents - (mantissas == 0.5))
@@ -519,10 +505,7 @@ class _Level:
         return np.clip(np.floor((near - self.low) / self.step), 0, last).astype(np.int64)
 
     def inside(self, counted: CellCounts, few: int = 0) -> tuple[IntArray, IntArray]:
-        """Cubes of more than ``few`` points, as corners in lexicographic order, and their counts.
-
-        They are computed from the counts of the cells of this level.
-        """
+        """Cubes of more than ``few`` points, as corners in lexicographic order, and counts."""
         corners, counts = counted.merged()
         if len(corners) * self.n_shifts ** (len(self.low) - 1) > _FEW_CORNERS:
             corners, counts = self._near_many(corners, counts, few)
@@ -537,9 +520,8 @@ class _Level:
     def _near_many(self, cells: IntArray, counts: IntArray, few: int) -> tuple[IntArray, IntArray]:
         """Cells that may be in a cube of more than ``few`` points, which are usually much fewer.
 
-        Such a cube intersects at most two blocks of its own size along each axis. At least one of
-        the blocks contains an equal share of the points or more. The cells of the cube are in this
-        block or in its neighbours.
+        Such a cube intersects at most two blocks of its size along each axis. One of these has an
+        equal share of the points or more, and all cells are in it or in its neighbours.
         """
         blocks = cells // self.n_shifts
         places, points = merged(blocks, counts)
@@ -560,10 +542,7 @@ def shifted_cube(
     noise: NoiseSource,
     directions: int = 1,
 ) -> tuple[FloatArray, float]:
-    """Lower corner and side of a cube within a start cube.
-
-    The costs of a record change in one or in both ``directions``.
-    """
+    """Lower corner and side of a cube; a record changes costs in one or both ``directions``."""
     d = len(low)
     n_shifts = max(i for i in (1, 2, 4) if i**d <= CUBE.most_shifts)
     levels = [_Level(low, width, level, n_shifts) for level in range(CUBE.n_levels)]

@@ -1,10 +1,8 @@
 """Localisation of rows in the cube: runs of noisy counts, and a private ball around the rows.
 
-The ball adapts to the rows even if the box is wide. In each stage, a joint histogram of all columns
-gives a centre, and a histogram of the distances from the centre gives a radius. If the ball is much
-smaller than the current cube, the next stage searches around the ball. The number of stages depends
-only on released values, and the cost of each stage is known in advance. The sum of the shares is
-therefore a privacy filter.
+In each stage, a joint histogram of all columns gives a centre, and a histogram of the distances
+from it gives a radius. If the ball is much smaller than the current cube, the next stage searches
+around it. The number of stages depends only on released values, and their shares form a filter.
 Proof: doc/theory/private_mixtures.md, "Localisation: why the width of the box hardly matters".
 """
 
@@ -183,10 +181,7 @@ def distances_beyond(
     share: float,
     per_octave: int,
 ) -> tuple[Callable[[float], float], Budget]:
-    """Release distances, and return a function that reads them and the remaining budget.
-
-    The function maps a number of rows to the distance beyond which so many rows lie.
-    """
+    """Release distances. Return a function from a number of rows to a distance, and the budget."""
     count = partial(of_distances, centre=centre, reach=reach, per_octave=per_octave)
     counts, sd = budget.noisy_counts(rows.sum(count), 1, share)
 

@@ -1,7 +1,4 @@
-"""Methods that estimators of rows share; a class assigns them as attributes.
-
-The rows may be in memory or on other machines.
-"""
+"""Methods that estimators of rows share; a class assigns them as attributes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,8 +23,7 @@ _NOT_SHIPPED = {"accountant", "random_state"}
 def by_rows(method: _T) -> _T:
     """Decorate a method of rows such that it accepts Dask collections.
 
-    For a Dask array or data frame, the method returns a Dask array, and for delayed parts it
-    returns delayed results. No row is read until the result is computed, where the rows are.
+    For these it returns Dask arrays or delayed parts, which are computed where the rows are.
     """
     name = method.__name__
 
@@ -53,10 +49,7 @@ def by_rows(method: _T) -> _T:
 
 
 def refuse_unmapped(estimator: Any, X: Any, name: str) -> None:
-    """Refuse rows that are not in memory if a method cannot be mapped over them.
-
-    Methods such as ``fit_transform`` call it before they pay.
-    """
+    """Refuse rows that are not in memory, before anything is paid, if a method cannot map them."""
     parts = parts_elsewhere(X)
     if parts is not None and not isinstance(parts, DaskParts):
         raise ValueError(
@@ -131,9 +124,8 @@ def sum_by_rows(estimator: Any, X: Any, name: str) -> tuple[int, Any]:
 class _Fitted:
     """Parameters and released values of an estimator, without its accountant and its seed.
 
-    A machine that only maps a method needs neither of them. An estimator without a seed has a
-    different pickle each time, so that no cache returns an old release for a new fit. In contrast,
-    the results of a method that uses only released values may be cached.
+    An estimator without a seed has a different pickle each time, so that no cache returns an old
+    release for a new fit; but the results of a method that uses only released values may be cached.
     """
 
     kind: type

@@ -64,15 +64,9 @@ class MomentWeights:
     """Squared weights of the count, the sum and the second moment in one joint release.
 
     A record contributes ``(w0, w1 u, w2 q(u))`` to its cell, where the residual ``u`` has a norm
-    of at most one.
-
-    **L2.** ``q`` stacks the diagonal of ``u u'`` and ``sqrt(2)`` times its upper triangle, or only
-    the diagonal, or the trace. In each case, ``norm(q(u)) <= 1``. The contributions of ``u`` and
-    ``v`` have an inner product of at least ``k(t) = w0**2 + w1**2 t + w2**2 t**2`` with ``t = u .
-    v``, or their distance is at most the distance that follows from this inner product.
-
-    **L1.** ``q`` stacks the upper triangle without the factor. If the L1 norm of ``u`` is at most
-    one, then so is the L1 norm of ``q(u)``.
+    of at most one. With L2, ``q`` stacks the diagonal of ``u u'`` and ``sqrt(2)`` times its upper
+    triangle, or only the diagonal, or the trace. With L1, the triangle has no factor. In each case,
+    the norm of ``q(u)`` is at most one.
     """
 
     count: float
@@ -87,9 +81,9 @@ class MomentWeights:
     def sensitivity(self, adjacency: Adjacency, norm: Norm = "l2") -> Sensitivity:
         """Sensitivity of the moments of all cells together.
 
-        An additional record changes one cell by at most the norm of one contribution. A replaced
-        record changes two cells, or one cell by the difference of two contributions. In L2, the
-        square of this difference is at most twice the total minus twice the minimum of ``k``.
+        An additional record changes one cell by at most one contribution. A replaced record changes
+        two cells, or one by the difference of two contributions, whose inner product in L2 is at
+        least ``least``.
         """
         if norm == "l1":
             factor = 1 if adjacency == "add-remove" else 2
@@ -107,10 +101,9 @@ class MomentWeights:
 class Moments:
     """Noisy moments of residuals, in units of the clipping radius.
 
-    Second moments have shape (n_cells, n_features, n_features). If they are tied, there is one for
-    all cells. ``sd_count`` and ``sd_sum`` are the standard deviations of the noise of a count and
-    of a coordinate of a sum. ``var_second_moment`` is the expected squared Frobenius norm of the
-    noise of a second moment, and ``var_trace`` is the variance of the trace of this noise.
+    Second moments have shape (n_cells, n_features, n_features), or one for all cells if tied.
+    ``var_second_moment`` is the expected squared Frobenius norm of the noise of one of them, and
+    ``var_trace`` the variance of the trace of this noise.
     """
 
     counts: FloatArray
@@ -132,11 +125,7 @@ class Moments:
         return kept if kept.any() else counts == counts.max()
 
     def shrunk_steps(self) -> FloatArray:
-        """Means of the residuals, shrunk by the known size of their noise.
-
-        This is the rule of James and Stein: the expected squared norm of the noise is known, so
-        the part of a step that the noise explains is removed.
-        """
+        """Means of the residuals, shrunk by the known size of their noise (James and Stein)."""
         counts = self.floored_counts
         steps = self.sums / counts[:, None]
         noise = steps.shape[1] * (self.sd_sum / counts) ** 2
@@ -147,8 +136,8 @@ class Moments:
     def shrunk_covariances(self, steps: FloatArray, floor: float) -> tuple[FloatArray, float]:
         """Covariances about the stepped centres, shrunk towards a scaled pooled one.
 
-        ``floor`` is the smallest eigenvalue, as a share of the mean pooled variance. The second
-        result is the part of the differences between the covariances that is not noise.
+        ``floor`` is the smallest eigenvalue, as a share of the mean pooled variance. Returns also
+        the part of the differences between the covariances that is not noise.
         """
         assert self.second_moments is not None
         counts = self.floored_counts
@@ -227,9 +216,8 @@ def _signal(noise: FloatArray, squared: FloatArray) -> FloatArray:
 def _common_signal(noise: FloatArray, squared: FloatArray) -> FloatArray:
     """Part of each of many deviations that is not noise, if all come from one normal distribution.
 
-    The variance of this distribution is estimated from the squares minus the expected noise, with
-    the largest weights for the least noisy deviations. This is the empirical Bayes rule of Efron
-    and Morris. It shrinks deviations of pure noise to zero.
+    This is the empirical Bayes rule of Efron and Morris: the variance of the distribution is
+    estimated from the squares minus the expected noise, and pure noise becomes zero.
     """
     noise = np.maximum(np.broadcast_to(noise, squared.shape), _TINY)
     variance = max(float(np.average(squared - noise, weights=noise.min() / noise)), 0.0)
@@ -306,10 +294,10 @@ class SecondMoments:
 class FitBudget(ABC):
     """The privacy budget of one fit, of which each release takes a share.
 
-    ``total`` is the parameter mu of Gaussian noise, or the epsilon of Laplace noise; ``inf`` means
-    no noise. The class does not check that the shares add up to at most 1. The proof of the
-    estimator that takes them must show it. After ``rest(spent)``, shares refer to the remaining
-    budget. ``total`` is the loss of a row of weight one; ``mass`` is the weight of one record.
+    ``total``, the loss of a row of weight one, is the parameter mu of Gaussian noise or the epsilon
+    of Laplace noise; ``inf`` means no noise. The class does not check that the shares add up to at
+    most 1: the proof of the estimator must show it. After ``rest(spent)``, shares refer to the
+    remaining budget. ``mass`` is the weight of one record.
     """
 
     total: float
@@ -358,11 +346,10 @@ class FitBudget(ABC):
         """Sum the contributions of all records exactly, and add noise.
 
         ``assign`` returns an iterator of ``(cells, parts, residuals)`` for a batch: the cell of
-        each row, the part of the row that belongs to the cell (1, or numbers whose sum over the
-        iterator is at most 1), and the residual, of a norm of at most one. They must be functions
-        of the row and of earlier releases. ``kind`` is the kind of second moments; None releases
-        none. With ``soft``, a row may have parts in all cells. ``width`` is the number of
-        coordinates of residuals, if it differs from that of rows.
+        each row, the part of the row that belongs to it (parts sum to at most 1), and the residual,
+        of a norm of at most one. They must be functions of the row and of earlier releases. With
+        ``soft``, a row may have parts in all cells. ``kind`` is that of second moments, if any, and
+        ``width`` the number of coordinates of residuals, if it differs from that of rows.
         """
         width = rows.n_features if width is None else width
         second_moments = SecondMoments(kind, width, self.norm)
@@ -443,10 +430,9 @@ class FitBudget(ABC):
 
 
 class GaussianBudget(FitBudget):
-    """Gaussian noise; ``total`` is the Gaussian privacy parameter of all releases together.
+    """Gaussian noise with the privacy parameter ``total``, of whose square shares are taken.
 
-    Shares are shares of its square. If the releases include choices, they are ``total**2 / 2``-zCDP
-    together.
+    With choices, the releases together are ``total**2 / 2``-zCDP.
     """
 
     norm: Norm = "l2"
@@ -554,8 +540,7 @@ def release_outer_products(
 ) -> FloatArray:
     """Release the noisy sum of the outer products of residuals of norm at most one.
 
-    The result is a symmetric matrix. Residuals are rounded towards zero before they are multiplied.
-    They therefore stay in the ball, and the sensitivity does not change.
+    Residuals are rounded towards zero first, so that they stay in the ball.
     Proof: doc/theory/private_components.md, "The sum of outer products".
     """
     d, (off, on) = rows.n_features, entry_noise(budget, share)

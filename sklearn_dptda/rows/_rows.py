@@ -45,9 +45,8 @@ def weighted(
 ) -> Iterator[Batch]:
     """Yield batches in which all rows of a person have the total weight ``MASS``.
 
-    The total weight is smaller if ``MASS`` is not a multiple of the number of rows. ``elsewhere``
-    contains the number of rows of each person whose rows are not all here. The weight of a row
-    depends only on the number of rows of its person, in every order and partition of the rows.
+    It is smaller if ``MASS`` is not a multiple of the number of rows. ``elsewhere`` has the number
+    of rows of each person whose rows are not all here. No weight depends on other people.
     Proof: doc/theory/people.md, "Tables of people".
     """
     people, codes = codes_of(ids)
@@ -70,8 +69,8 @@ def weighted(
 class Tally:
     """Number of rows of some parts, the sum over them, the reason of a refusal, and a checksum.
 
-    A row counts with its weight. Tallies can be added in any order. A refusal is returned as a
-    value, so that no machine logs it together with the rows.
+    Tallies can be added in any order. A refusal is a value, so that no machine logs it together
+    with the rows.
     """
 
     n_rows: int
@@ -155,10 +154,9 @@ class _Pass:
 class Rows:
     """Rows of a table in parts, which ``batches`` converts to arrays of ``n_features`` columns.
 
-    ``n_counted`` is the sum of the weights of the rows. ``columns`` describes the columns of the
-    original tables, if they matter. ``checksum`` is the checksum of all rows, if they are read
-    again for each sum. ``unit`` is the privacy unit, and ``mass`` is the largest weight of one
-    record. If ``n_people`` is not None, ``mass`` is the total weight of all rows of a person.
+    ``n_counted`` is the sum of the weights of the rows. ``columns`` describes the original tables.
+    ``checksum`` is that of all rows, if they are read again for each sum. ``mass`` is the largest
+    weight of one record or, if ``n_people`` is not None, that of all rows of a person.
     """
 
     parts: Parts
@@ -206,9 +204,8 @@ class Rows:
         """Sum the results of ``count`` over batches of rows; it treats each row separately.
 
         The results are arrays, tuples of arrays, or objects with ``+``, and their sum is exact in
-        every order. ``count`` must be small, must support pickling, and may contain only public or
-        released values. ``width`` is the number of values that it needs for each row, and
-        ``n_cells`` is the number of values in the result for a batch.
+        every order. ``count`` must be small, must support pickling, and may hold only public or
+        released values. It needs ``width`` values for each row, and returns ``n_cells``.
         """
         size = max(batch_size(width), min(n_cells, BATCH))
         a_pass = _Pass(self.batches, self.functions, count, size, self.checksum is not None)
@@ -308,9 +305,8 @@ _WIDTHS = (1e-100, 1e100)
 class Box:
     """Bounds to which rows are clipped, and the scaling of rows to a cube.
 
-    ``origin`` and ``unit`` are the origin and the unit of the cube in each column. All fields are
-    arrays of shape (n_features,), except ``least``, the smallest coordinate of the cube. The
-    largest coordinate is 1.
+    ``origin`` and ``unit`` are those of the cube in each column. ``least`` is the smallest
+    coordinate of the cube; the largest one is 1.
     """
 
     low: FloatArray
@@ -332,8 +328,7 @@ class Box:
     ) -> Self:
         """Box that is scaled to ``[-1, 1]**d``, or to a part of it if all columns share one unit.
 
-        ``units`` contains the ends of intervals that contain the box. If it is given, these
-        intervals are scaled to ``[-1, 1]``.
+        If ``units`` are given, these intervals, which contain the box, are scaled to ``[-1, 1]``.
         """
         left, right = (low, high) if units is None else units
         unit = (right - left) / 2
@@ -360,7 +355,7 @@ class Box:
     def inside(self, cube: FloatArray) -> FloatArray:
         """Convert points of the cube to the units of the box, and move them into the bounds.
 
-        Noise may put a mean outside of the bounds of all rows. Moving it is free.
+        Noise may put a mean outside of the bounds of all rows.
         """
         return np.clip(self.points(cube), self.low, self.high)
 

@@ -40,9 +40,8 @@ _LOG = logging.getLogger(__name__)
 def first_rows(tables: Iterable[Any], groups: str | None, most: int) -> Iterator[Any]:
     """Yield tables without the column of groups, with the first ``most`` rows of each group.
 
-    The first rows are counted over all tables. The rows that are kept of a person depend only on
-    the rows of this person. Adding or removing a person therefore adds or removes at most ``most``
-    rows.
+    The first rows are counted over all tables. Adding or removing a person therefore adds or
+    removes at most ``most`` rows.
     Proof: doc/theory/people.md, "The first rows of each person".
     """
     counts: Counter[Any] = Counter()
@@ -71,8 +70,8 @@ def _first_places(ids: list[Any], most: int, counts: Counter[Any]) -> list[int]:
 def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatArray:
     """Validate a table with scikit-learn's ``validate_data``, without its values in errors.
 
-    Returns the table as float64. A table that contains NaN or infinity, or is invalid otherwise,
-    raises a ``ValueError``. The column that the estimator's ``groups`` names is not a feature.
+    Returns the table as float64, without the column of ``groups``. A table that contains NaN or
+    infinity, or is invalid otherwise, raises a ``ValueError``.
     """
     # The estimator may contain the mixture that has the parameter.
     owner = estimator if hasattr(estimator, "groups") else getattr(estimator, "estimator_", None)
@@ -112,9 +111,8 @@ def open_chunks(
     """Read chunks once, to refuse invalid ones before anything is paid, and return their rows.
 
     ``check`` is called on the first chunk, or on a similar chunk without rows. ``coded`` converts a
-    chunk to a table of numbers, and returns public lists of the meanings of coded numbers.
-    ``label`` is a column that has one value for each person. A ``ValueError`` is raised if the
-    chunks can be read only once, if they are empty, or if a chunk is invalid.
+    chunk to a table of numbers. ``label`` is a column that has one value for each person. A
+    ``ValueError`` refuses chunks that can be read only once, are empty, or are invalid.
     """
     groups, most = estimator.groups, estimator.rows_per_group
     parts = parts_elsewhere(chunks)

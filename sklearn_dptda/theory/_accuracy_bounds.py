@@ -132,21 +132,9 @@ def accuracy_bounds(
 
     Notes
     -----
-    *Lower bounds.* Let ``s`` be the entropic scale and ``s_o`` the diametric scale
-    at the rate ``2 alpha``. No mechanism is more accurate than ``s / 8`` and
-    ``s_o / 5``. The same arguments give two more bounds: ``D2 / (1 + exp(alpha
-    D1))`` for any two points, and ``g (1 - 1 / sum over y of exp(-alpha D1[x,
-    y]))`` for any point ``x`` and any points ``y`` around which open balls of
-    accuracy of radius ``g`` are disjoint.
-
-    *Upper bounds.* Let ``s`` be the entropic scale at ``alpha / 3`` and ``s_o`` the
-    diametric scale at ``alpha / 7``. If both distances are the same, some mechanism
-    is as accurate as ``6 s + exp((1 - alpha s) / 2) (33.1 s + 35.9 / alpha)`` and
-    as ``21 s + 60 s_o``. If the distance of accuracy is an ultrametric, some
-    mechanism attains ``s + 46.5 s_o``. In all cases, some mechanism attains
-    ``(1 + 2 H) s + 162 s_o``, with ``H`` the harmonic sum up to the size of a net
-    at ``s``. These are the constants of the proofs. The mechanisms themselves are
-    far more accurate.
+    The bounds with their constants and proofs are on the page
+    :doc:`/theory/metric_geometry`. The upper ones have the constants of the proofs: the
+    mechanisms themselves are far more accurate.
 
     References
     ----------
@@ -254,10 +242,8 @@ def by_pairs(D1: FloatArray, D2: FloatArray, alpha: float) -> float:
 def by_packings(D1: FloatArray, D2: FloatArray, alpha: float) -> float:
     """Largest ``g (1 - 1 / sum over y of exp(-alpha D1[x, y]))`` found, for points ``x``.
 
-    Open balls of accuracy of radius ``g`` around the points ``y`` are disjoint. Each contains the
-    output for its own centre with a probability of at least ``1 - A / g``, and the output for ``x``
-    with at least ``exp(-alpha D1[x, y])`` times this probability. The packings are nets of a
-    farthest-first traversal.
+    Open balls of accuracy of radius ``g`` around the points ``y``, which are nets of a
+    farthest-first traversal, are disjoint.
     """
     order, radii = farthest_first(meeting_radii(D2).__getitem__, len(D2))
     sums = np.cumsum(np.exp(-alpha * D1[:, order]), axis=1).max(axis=0)
@@ -268,8 +254,7 @@ def by_packings(D1: FloatArray, D2: FloatArray, alpha: float) -> float:
 def meeting_radii(D2: FloatArray) -> FloatArray:
     """Radius up to which the open balls around two points are disjoint.
 
-    It is at least half their distance. On an ultrametric space it is their whole distance.
-    Otherwise it is the least radius at which both balls reach a common third point.
+    It is the whole distance on an ultrametric space, and at least half of it elsewhere.
     """
     if is_ultrametric(D2):
         return D2

@@ -46,13 +46,10 @@ def normed_scale(
 
     Notes
     -----
-    In the maximum norm the scale is ``2 log(2) n_dims / alpha``, or the diameter if
-    that is smaller. In any norm it is of the order ``min(n_dims / alpha,
-    diameter)``, by a comparison of volumes: :doc:`proof </theory/metric_geometry>`.
-
-    References
-    ----------
-    Boedihardjo, Strohmer, Vershynin, Theorem 6.1.
+    In the maximum norm the scale is ``2 log(2) n_dims / alpha``, or the diameter if that
+    is smaller. In any norm it is of the order ``min(n_dims / alpha, diameter)``, by
+    Theorem 6.1 of Boedihardjo, Strohmer and Vershynin
+    (:doc:`proof </theory/metric_geometry>`).
 
     Examples
     --------
@@ -78,8 +75,9 @@ def normed_scale(
 def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     """Entropic scale of probability measures on the unit cube.
 
-    The distance is the 1-Wasserstein distance of the maximum norm. The scale is of
-    the order ``alpha ** (-1 / (n_dims + 1))``.
+    The distance is the 1-Wasserstein distance of the maximum norm. The scale is of the
+    order ``alpha ** (-1 / (n_dims + 1))``, by Theorem 6.2 and Lemma A.1 of Boedihardjo,
+    Strohmer and Vershynin. :doc:`/theory/metric_geometry` proves the constants.
 
     Parameters
     ----------
@@ -91,16 +89,6 @@ def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     Returns
     -------
     ScaleBounds
-
-    Notes
-    -----
-    The scale is at least ``1 / (8 k)`` for the least ``k`` with ``k ** (n_dims + 1)
-    > 1.92 alpha``, and at most ``2 / n`` for ``n ** (n_dims + 1) <= alpha / log
-    4``: :doc:`proof </theory/metric_geometry>`.
-
-    References
-    ----------
-    Boedihardjo, Strohmer, Vershynin, Theorem 6.2 and Lemma A.1.
 
     Examples
     --------
@@ -119,8 +107,9 @@ def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     """Entropic scale of the 1-Lipschitz functions on the unit cube that are zero at 0.
 
     Functions are Lipschitz for the maximum norm, and their distance is the largest
-    difference of their values. The space has the diameter 2. The scale is of the
-    order ``alpha ** (-1 / (n_dims + 1))``.
+    difference of their values. The space has the diameter 2. The scale is of the order
+    ``alpha ** (-1 / (n_dims + 1))``, by Theorem 6.3 of Boedihardjo, Strohmer and
+    Vershynin. :doc:`/theory/metric_geometry` proves the constants.
 
     Parameters
     ----------
@@ -134,21 +123,9 @@ def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     ScaleBounds
         Exact for ``alpha`` up to ``log(2)``.
 
-    Notes
-    -----
-    The scale is at least ``1 / k`` for the least ``k`` with ``k ** (n_dims + 1) >
-    alpha / (2 log 2)``, and at most ``2 / m`` for ``m ** (n_dims + 1) <= alpha /
-    log 3``: :doc:`proof </theory/metric_geometry>`.
-
-    References
-    ----------
-    Boedihardjo, Strohmer, Vershynin, Theorem 6.3.
-
     Examples
     --------
     >>> from sklearn_dptda.theory import lipschitz_scale
-    >>> print(lipschitz_scale(1, alpha=0.5))
-    2
     >>> print(lipschitz_scale(1, alpha=1000.0))
     0.03704 to 0.06667
     """
@@ -175,6 +152,8 @@ def baire_scale(
 ) -> ScaleBounds:
     """Entropic scale of words, whose distance falls with their common prefix.
 
+    Source: Theorem 6.4 of Boedihardjo, Strohmer and Vershynin.
+
     Parameters
     ----------
     privacy : array-like of shape (n_places,)
@@ -191,16 +170,6 @@ def baire_scale(
     -------
     ScaleBounds
         Exact.
-
-    Notes
-    -----
-    Words that agree on the first ``k - 1`` letters form a ball of radius
-    ``privacy[k]``. Those among them that differ before place ``j`` form
-    ``n_letters ** (j - k)`` classes.
-
-    References
-    ----------
-    Boedihardjo, Strohmer, Vershynin, Theorem 6.4.
 
     Examples
     --------
@@ -225,13 +194,13 @@ def baire_diametric_scale(
 ) -> ScaleBounds:
     """Diametric scale of words, whose distance falls with their common prefix.
 
+    It is the largest ``accuracy[k] * exp(-alpha * privacy[k])`` (Theorem 6.4 of
+    Boedihardjo, Strohmer and Vershynin).
+
     Parameters
     ----------
-    privacy : array-like of shape (n_places,)
-        Distances of privacy of two words that first differ at the first, the
-        second, ... place. They are positive and decrease.
-    accuracy : array-like of shape (n_places,)
-        Distances of accuracy of such words. They are positive and decrease.
+    privacy, accuracy : array-like of shape (n_places,)
+        Distances, as for :func:`baire_scale`.
     alpha : float, default=1.0
         Privacy loss per unit of the distance of privacy.
 
@@ -239,15 +208,6 @@ def baire_diametric_scale(
     -------
     ScaleBounds
         Exact, for any number of letters.
-
-    Notes
-    -----
-    The ball of radius ``privacy[k]`` has the diameter ``accuracy[k]``. The scale is
-    the largest ``accuracy[k] * exp(-alpha * privacy[k])``.
-
-    References
-    ----------
-    Boedihardjo, Strohmer, Vershynin, Theorem 6.4.
 
     Examples
     --------

@@ -93,20 +93,11 @@ def detection_limit(
 
     Notes
     -----
-    **Block specified in advance.** Take the density of a part of the pairs of the
-    noisy graph, subtract the flip probability ``p``, and divide by ``1 - 2 p``. This
-    is an unbiased estimate of the density. With ``K`` of all ``N`` pairs in the
-    block, its difference to that of all other pairs has the standard deviation
-    ``sqrt(v / K + v / (N - K))``, where ``v = p (1 - p) / (1 - 2 p)**2``, whatever
-    the graph is. The limit approximates sums of flips by normal variables, which is
-    good from about 10 expected flips in the block on.
-
-    **Unknown block.** A block and its background produce two eigenvalues. The noise
-    matrix by itself reaches up to ``2 sqrt(n_nodes v)``. An eigenvalue is far
-    enough outside for an embedding to count it from 1.37 times ``sqrt(n_nodes v)``
-    on. Its eigenvector then has a correlation of 0.68 with the block. This is the
-    limit of many nodes, and an estimate. Without a ``density`` there is no
-    background, and the limit is the smallest possible.
+    Both limits are estimates, derived on the page :doc:`/theory/graphs`. The one for a
+    block that is specified in advance approximates sums of flips by normal variables,
+    which is good from about 10 expected flips in the block on. The one for an unknown
+    block assumes many nodes. Without a ``density`` there is no background, and the limit
+    is the smallest possible.
 
     Examples
     --------
@@ -160,8 +151,7 @@ def _given(n_nodes, block_size, p, density, quantile):
 def _spectral(n_nodes, block_size, p, density):
     """Limit for an additional eigenvalue that an embedding counts.
 
-    In units of the square root of the noise, the noise pushes an eigenvalue ``x`` of the graph to
-    ``x + 1 / x``, and the edge of the noise is at two.
+    In units of the square root of the noise, an eigenvalue ``x`` appears at ``x + 1 / x``.
     """
     edge = 2 * NOISE_EDGE_MARGIN
     threshold = (edge + math.sqrt(edge**2 - 4)) / 2

@@ -33,11 +33,10 @@ def bottleneck_error_floor(
 ) -> float:
     """Bottleneck distance that no private release of components stays below.
 
-    Take any mechanism that is ``epsilon``-private under replacement of one point.
-    For some cloud, its release is at least this far from the exact diagram, with a
-    probability of at least ``1 - confidence``. No mechanism can therefore have a
-    smaller error bound at this confidence that holds for all clouds. Further
-    homology dimensions increase the error, or leave it as it is.
+    Take any mechanism that is ``epsilon``-private under replacement of one point. For
+    some cloud, its release is at least this far from the exact diagram, with a
+    probability of at least ``1 - confidence``. Further homology dimensions do not
+    decrease the error.
 
     Parameters
     ----------
@@ -66,28 +65,20 @@ def bottleneck_error_floor(
 
     Notes
     -----
-    The clouds are those of :func:`~sklearn_dptda.theory.dtm_worst_case`: with
-    ``j = 0, 1, ...`` moved points, one component is born ``j`` sensitivities above
-    zero. For a large range the floor is that of the private release of a count,
-    which geometric noise attains. The function is that of the whole box, or of a
-    grid that contains its corners and its centre.
+    The clouds are those of :func:`~sklearn_dptda.theory.dtm_worst_case`. The function is
+    that of the whole box, or of a grid that contains its corners and its centre.
+    :doc:`/theory/accuracy` has the proof.
 
     References
     ----------
-    The statement is ours. That errors cannot fall faster than ``1 / (n
-    epsilon)`` is T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private
-    topological data analysis", Theorem 18.
+    The statement is ours. The rate ``1 / (n epsilon)`` is Theorem 18 of T. Kang, S. Kim,
+    J. Sohn, J. Awan, "Differentially private topological data analysis", 2024.
 
     Examples
     --------
-    >>> from sklearn_dptda import PrivatePersistence
-    >>> from sklearn_dptda.persistence import bottleneck_error_bound
     >>> from sklearn_dptda.theory import bottleneck_error_floor
-    >>> public = {"sensitivity": 0.0034, "upper": 2.75}
-    >>> round(bottleneck_error_floor(1.0, **public), 4)
+    >>> round(bottleneck_error_floor(1.0, sensitivity=0.0034, upper=2.75), 4)
     0.0085
-    >>> round(bottleneck_error_bound(PrivatePersistence(1.0), **public), 4)
-    0.2714
     """
     check_loss(epsilon)
     check_positive(sensitivity=sensitivity, upper=upper)
@@ -108,21 +99,16 @@ def bottleneck_error_floor(
 def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
     """Mean bottleneck distance that no private release of components stays below.
 
-    Take any mechanism that is ``epsilon``-private under replacement of one point.
-    For some cloud, the mean distance of its release from the exact diagram is at
-    least this large.
+    For any mechanism that is ``epsilon``-private under replacement of one point, there is
+    a cloud for which the mean distance of the release from the exact diagram is at least
+    this large.
 
     Parameters
     ----------
     epsilon : float
         Privacy loss of a release.
-    sensitivity : float
-        Sup-norm change of the L1 distance-to-measure when one point is replaced. It
-        is ``c / k``, with ``k = ceil(m n)`` at most half the number of points and
-        distances capped at ``c``, or ``diameter / k`` without a cap.
-    upper : float
-        Public bound of the function: the smaller of the cap and half the diameter
-        of the convex set that contains the cloud.
+    sensitivity, upper : float
+        Public numbers of the function, as for :func:`bottleneck_error_floor`.
 
     Returns
     -------
@@ -159,9 +145,7 @@ def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
 def _missed(epsilon: float, w: Any, n_clouds: Any) -> Any:
     """Least probability of missing by ``w / 2`` sensitivities, over a chain of clouds.
 
-    It is a mean in which each cloud has the weight one, and the two ends also have the weight of
-    what lies beyond them. Geometric noise attains it on an infinite chain. Widths are numbers or
-    arrays.
+    Each cloud has the weight one, and the two ends also have the weight of what lies beyond them.
     """
     infinite = 2 * np.exp(-epsilon * (w - w // 2)) / (1 + np.exp(-epsilon * (w % 2)))
     beyond = math.exp(-epsilon) / -math.expm1(-epsilon)
@@ -229,14 +213,14 @@ def published_error_bound(
 
     Notes
     -----
-    The bound is what the proof of Proposition 15 gives after a repair. The distance
-    to the best diagrams that a release can have, which the paper calls ``OPT``, is
-    larger by at most ``approximation``.
+    The bound is Proposition 15 of the paper, after a repair of its
+    :doc:`proof </theory/accuracy>`. The distance to what the paper calls ``OPT``, the best
+    diagrams that a release can have, is larger by at most ``approximation``.
 
     References
     ----------
-    T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data
-    analysis", Propositions 3 and 15. The defaults are those of Theorem 17.
+    T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis",
+    Propositions 3 and 15. The defaults are those of Theorem 17.
 
     Examples
     --------
@@ -266,12 +250,11 @@ def published_error_floor(
 ) -> float:
     """Bottleneck distance that no private release stays below, by the paper's proof.
 
-    Take the two clouds of :func:`~sklearn_dptda.theory.dtm_midpoint_case`, which
-    differ in ``K`` points, and any ``epsilon``-private mechanism. For one of the
-    clouds, the components have an error of at least ``K diameter / (4 k)``, with
-    ``k = ceil(m n)``, with a probability of at least ``1 / (1 + exp(epsilon K))``.
-    The floor is the largest such error whose probability is ``1 - confidence`` or
-    more.
+    The two clouds of :func:`~sklearn_dptda.theory.dtm_midpoint_case` differ in ``K``
+    points. For one of them, any ``epsilon``-private release of the components has an
+    error of at least ``K diameter / (4 k)``, with ``k = ceil(m n)``, with a probability of
+    at least ``1 / (1 + exp(epsilon K))``. The floor is the largest such error whose
+    probability is ``1 - confidence`` or more.
 
     Parameters
     ----------
@@ -284,8 +267,8 @@ def published_error_floor(
     diameter : float
         Diameter of the convex set that contains the points.
     confidence : float, default=0.95
-        Probability up to which the error can be below the floor. The paper uses
-        ``K = floor(1 / epsilon)``, which is ``e / (1 + e) = 0.731``.
+        Probability up to which the error can be below the floor. The paper's
+        ``K = floor(1 / epsilon)`` is 0.731.
 
     Returns
     -------
@@ -357,18 +340,15 @@ def sampling_error_bound(
 
     Notes
     -----
-    The bound is ``diameter / (k / n) * sqrt(log(2 n_nodes / (1 - confidence)) /
-    (2 n))``, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart at each
-    node. The mass of the population's function is ``k / n``, with ``k = ceil(m
-    n)``. The error of a private release is at most this plus the error of its
-    noise. The rate ``n**-0.5`` is known; the contribution here is the constant.
+    The bound is ``diameter / (k / n) * sqrt(log(2 n_nodes / (1 - confidence)) / (2 n))``
+    with ``k = ceil(m n)``, the points of the mass ``k / n`` (:doc:`proof
+    </theory/accuracy>`). The error of a private release is at most this plus the error of
+    its noise.
 
     References
     ----------
-    F. Chazal, P. Massart, B. Michel, "Rates of convergence for robust geometric
-    inference", 2016; F. Chazal, B. T. Fasy, F. Lecci, B. Michel, A. Rinaldo, L.
-    Wasserman, "Robust topological inference: distance to a measure and kernel
-    distance", 2017.
+    The rate is that of F. Chazal, P. Massart, B. Michel, "Rates of convergence for robust
+    geometric inference", 2016. The constant is ours.
 
     Examples
     --------

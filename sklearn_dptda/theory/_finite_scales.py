@@ -85,9 +85,9 @@ def _exact_packing(D: FloatArray, scale: float) -> int:
 def outer_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
     """Least sum of a scale and the entropy of the space at it, per unit of loss.
 
-    It is the minimum of ``s + log N(s) / alpha`` over scales ``s``, with ``N(s)``
-    the :func:`packing_number`. Up to a constant, the exponential mechanism on a net
-    attains it as its accuracy.
+    It is the minimum of ``s + log N(s) / alpha`` over scales ``s``, with ``N(s)`` the
+    :func:`packing_number` (Definition 2.10 of Boedihardjo, Strohmer and Vershynin). Up to
+    a constant, the exponential mechanism on a net attains it as its accuracy.
 
     Parameters
     ----------
@@ -100,10 +100,6 @@ def outer_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
     -------
     ScaleBounds
         Exact for up to 30 points and on ultrametric spaces.
-
-    References
-    ----------
-    Boedihardjo, Strohmer, Vershynin, Definition 2.10.
 
     Examples
     --------
@@ -136,8 +132,9 @@ def diametric_scale(
 ) -> ScaleBounds:
     """Largest diameter of a ball, discounted by the loss across its radius.
 
-    It is the maximum, over balls of radius ``r`` in the distance of privacy, of
-    their diameter in the distance of accuracy, times ``exp(-alpha * r)``.
+    It is the maximum, over balls of radius ``r`` in the distance of privacy, of their
+    diameter in the distance of accuracy, times ``exp(-alpha * r)`` (Definition 1.6 of
+    Boedihardjo, Strohmer and Vershynin).
 
     Parameters
     ----------
@@ -148,10 +145,6 @@ def diametric_scale(
     ScaleBounds
         Exact for up to 1,000 points and if ``D2`` is ultrametric. Otherwise the
         bounds differ by a factor of two.
-
-    References
-    ----------
-    Boedihardjo, Strohmer, Vershynin, Definition 1.6.
 
     Examples
     --------
@@ -201,12 +194,8 @@ def doubling_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
 
     Notes
     -----
-    The paper defines the scale by an infimum, which is zero on every finite space.
-    This supremum agrees with the paper's scale on convex subsets of normed spaces.
-
-    References
-    ----------
-    Boedihardjo, Strohmer, Vershynin, Definition 2.8.
+    Definition 2.8 of Boedihardjo, Strohmer and Vershynin takes an infimum, which is zero
+    on every finite space. On convex subsets of normed spaces both are equal.
 
     Examples
     --------

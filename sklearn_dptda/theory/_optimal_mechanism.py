@@ -49,12 +49,9 @@ def optimal_mechanism(
 
     Notes
     -----
-    The program minimises the largest expected distance subject to
-    ``M[x, y] <= exp(alpha D1[x, x']) M[x', y]``, for pairs without a point between
-    them. These constraints imply the others. A solver keeps such constraints up to
-    1e-9 only, and breaks privacy if probabilities are smaller. The solution is
-    therefore raised to the least matrix above it that keeps them,
-    ``max over x' of exp(-alpha D1[x, x']) M[x', y]``, then normalised, and checked.
+    The program minimises the largest expected distance. A solver keeps the constraints of
+    privacy up to 1e-9 only, so the solution is raised until it keeps them, normalised and
+    checked: :doc:`/theory/metric_privacy`.
 
     References
     ----------
@@ -100,8 +97,7 @@ def _repaired(M: FloatArray, D1: FloatArray, alpha: float) -> FloatArray:
 def solve(D1: FloatArray, D2: FloatArray, alpha: float) -> tuple[FloatArray, float]:
     """Solution of the linear program, of shape (n_points, n_points), and its cost.
 
-    The program minimises the largest expected distance ``D2``. Each row of the solution is a law,
-    as the solver returns it.
+    Each row of the solution is a law, as the solver returns it.
     """
     n = len(D1)
     first, second = np.nonzero(_neighbours(D1))

@@ -19,13 +19,11 @@ from sklearn_dptda.utils._clouds import check_cloud
 def sensitivity_cech(diameter: float) -> float:
     """Sensitivity of the components of Čech diagrams (Theorem 5).
 
-    Replacing one point can change the components by a quarter of the diameter,
-    whatever the number of points, and by no more. (For Rips diagrams, whose scale
-    is twice as large, it is half the diameter.) More data do not reduce this
-    sensitivity, which is why the library has no private version of these diagrams.
-    The sensitivity is attained if two possible records are a diameter apart
-    (:func:`cech_worst_case`). The pair of the theorem has a point midway between
-    them, and so requires a convex set.
+    Replacing one point can change the components by a quarter of the diameter, whatever
+    the number of points, and by no more. For Rips diagrams, whose scale is twice as large,
+    it is half the diameter. More data do not reduce this sensitivity, which is why the
+    library has no private version of these diagrams. The sensitivity is attained if two
+    possible records are a diameter apart (:func:`cech_worst_case`).
 
     Parameters
     ----------
@@ -53,11 +51,9 @@ def sensitivity_cech(diameter: float) -> float:
 def cech_worst_case(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Neighbouring clouds whose Čech diagrams differ by a quarter of the diameter.
 
-    In the first cloud, all points are at one corner of a box. In the second one, one
-    of them is at the opposite corner. This creates a second component that lives
-    until half the diameter, which is a quarter of the diameter away from the
-    diagonal. The set of possible records need not be convex; it only has to contain
-    the two corners.
+    In the first cloud, all points are at one corner of a box. In the second one, one of
+    them is at the opposite corner. The set of possible records need not be convex; it only
+    has to contain the two corners.
 
     Parameters
     ----------
@@ -68,10 +64,8 @@ def cech_worst_case(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray
 
     Returns
     -------
-    cloud : ndarray of shape (n, d)
-        The first cloud.
-    neighbour : ndarray of shape (n, d)
-        The second cloud, in which one point is replaced.
+    cloud, neighbour : ndarray of shape (n, d)
+        The two clouds, which differ in one point.
 
     Examples
     --------
@@ -90,12 +84,11 @@ def dtm_worst_case(
 ) -> tuple[FloatArray, FloatArray]:
     """Neighbouring clouds whose distance-to-measure diagrams differ most.
 
-    Exactly ``k = ceil(m n)`` points are at one corner of a box, and the others are
-    at the opposite corner. Replacing one of the ``k`` points by a point of the far
-    corner raises the minimum at the corner from zero to ``diameter / k``, or to
-    ``max_distance / k`` if distances are capped. Moving ``n_moved`` points, up to
-    ``k``, raises it by ``n_moved`` times as much. This number is the Hamming
-    distance of the clouds.
+    Exactly ``k = ceil(m n)`` points are at one corner of a box, and the others are at the
+    opposite corner. Moving ``n_moved`` of the ``k`` points to the far corner raises the
+    minimum at the corner from zero to ``n_moved * diameter / k``, or to
+    ``n_moved * max_distance / k`` if distances are capped. The set of possible records need
+    not be convex; it only has to contain the two corners.
 
     Parameters
     ----------
@@ -106,22 +99,19 @@ def dtm_worst_case(
     low, high : array-like of shape (d,)
         Two opposite corners of the box, in the units of the data.
     n_moved : int, default=1
-        Number of points that move to the opposite corner.
+        Number of points that move to the opposite corner, up to ``k``. It is the
+        Hamming distance of the clouds.
 
     Returns
     -------
-    cloud : ndarray of shape (n, d)
-        The first cloud.
-    neighbour : ndarray of shape (n, d)
-        The second cloud, in which ``n_moved`` points are replaced.
+    cloud, neighbour : ndarray of shape (n, d)
+        The two clouds, which differ in ``n_moved`` points.
 
     Notes
     -----
-    The birth of one component of dimension 0 moves by the full sensitivity. If the
-    other corner has at least ``k`` points as well, this component is the second
-    one. Its persistence must then exceed the shift for the distance to show, which
-    is the case for ``k >= 4``. The set of possible records need not be convex; it
-    only has to contain the two corners.
+    With one moved point, the birth of one component moves by the full sensitivity. If the
+    other corner has at least ``k`` points as well, the diagrams are that far apart for
+    ``k >= 4`` (:doc:`proof </theory/accuracy>`).
 
     Examples
     --------
@@ -147,11 +137,10 @@ def _with_moved(
 def dtm_worst_case_loop(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Neighbouring clouds whose diagrams of the top dimension differ much.
 
-    All points lie on the sphere that is inscribed in the box (two points in
-    dimension 1). In the second cloud, one of them is at the centre. The
-    distance-to-measure at the centre, which is the death of the class of dimension
-    ``d - 1``, falls from the radius by ``radius / k``. The centre must be a possible
-    record.
+    All points lie on the sphere that is inscribed in the box (two points in dimension 1).
+    In the second cloud, one of them is at the centre, which must be a possible record. The
+    death of the class of dimension ``d - 1`` falls from the radius by ``radius / k``, with
+    ``k = ceil(m n)``.
 
     Parameters
     ----------
@@ -162,10 +151,8 @@ def dtm_worst_case_loop(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatA
 
     Returns
     -------
-    cloud : ndarray of shape (n, d)
-        The first cloud.
-    neighbour : ndarray of shape (n, d)
-        The second cloud, in which one point is replaced.
+    cloud, neighbour : ndarray of shape (n, d)
+        The two clouds, which differ in one point.
 
     Examples
     --------
@@ -204,12 +191,10 @@ def dtm_midpoint_case(
 ) -> tuple[FloatArray, FloatArray]:
     """Two places of points, of which some move to the middle between them.
 
-    With ``k = ceil(m n)`` at most ``n // 2``, the components of the L1
-    distance-to-measure on a convex set are ``min(n_moved / k, 1 / 2) * diameter /
-    2`` apart in bottleneck distance. The diagrams of the other dimensions are empty.
-    If the middle is not a possible record, as in a set that is not convex there,
-    the pair does not exist: for an odd ``k``, no neighbouring clouds of records at
-    the two places alone are ``diameter / (2 k)`` apart.
+    With ``k = ceil(m n)`` at most ``n // 2``, the components of the L1 distance-to-measure
+    on a convex set are ``min(n_moved / k, 1 / 2) * diameter / 2`` apart in bottleneck
+    distance. The diagrams of the other dimensions are empty. The middle must be a possible
+    record.
 
     Parameters
     ----------
@@ -234,8 +219,7 @@ def dtm_midpoint_case(
 
     References
     ----------
-    T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data
-    analysis", Proposition 9 and Lemma 26.
+    Kang, Kim, Sohn, Awan, Proposition 9 and Lemma 26.
 
     Examples
     --------
@@ -273,8 +257,7 @@ def cech_midpoint_case(X: ArrayLike) -> FloatArray:
 
     References
     ----------
-    T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data
-    analysis", Lemma 4.
+    Kang, Kim, Sohn, Awan, Lemma 4.
 
     Examples
     --------

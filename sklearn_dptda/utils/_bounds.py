@@ -23,16 +23,10 @@ _LEAST_RELATIVE_WIDTH = 2.0**-36
 
 
 def check_lengths(name: str, lengths: ArrayLike, ends: ArrayLike = 0.0) -> None:
-    """Refuse public lengths for which floating-point arithmetic would fail.
+    """Refuse public ``lengths`` for which floating-point arithmetic would fail.
 
-    Parameters
-    ----------
-    name : str
-        Name of the parameter.
-    lengths : array-like of float
-        Widths of columns, or other scales.
-    ends : array-like of float, default=0.0
-        Largest absolute values to which such a length is added.
+    ``name`` is that of the parameter, and ``ends`` are the largest absolute values to which such a
+    length is added.
     """
     lengths = np.asarray(lengths)
     usable = (lengths >= _LENGTH_RANGE[0]) & (lengths <= _LENGTH_RANGE[1])
@@ -47,21 +41,9 @@ def check_lengths(name: str, lengths: ArrayLike, ends: ArrayLike = 0.0) -> None:
 def check_bounds(
     bounds: Bounds, n_features: int, name: str = "bounds"
 ) -> tuple[FloatArray, FloatArray]:
-    """Convert ``bounds`` to two float arrays of shape (n_features,).
+    """Convert ``bounds``, two numbers or two arrays, to two float arrays of shape (n_features,).
 
-    Parameters
-    ----------
-    bounds : tuple (low, high)
-        Two numbers, which are used for each coordinate, or two arrays of shape
-        (n_features,).
-    n_features : int
-        Number of coordinates of the points.
-    name : str, default="bounds"
-        Name of the parameter.
-
-    Returns
-    -------
-    low, high : ndarray of shape (n_features,)
+    ``name`` is that of the parameter.
     """
     try:
         if isinstance(bounds, Mapping):
@@ -92,20 +74,9 @@ def check_bounds(
 def bounds_by_column(
     bounds: RowBounds | None, n_features: int, names: Sequence[Any] = ()
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the bounds of columns, NaN for columns without bounds.
+    """Return lower and upper bounds of shape (n_features,), NaN for columns without bounds.
 
-    Parameters
-    ----------
-    bounds : tuple (low, high), mapping of names of columns to such pairs, or None
-        A column that a mapping does not name has no bounds.
-    n_features : int
-        Number of columns.
-    names : sequence, default=()
-        Names of the columns, if they have names.
-
-    Returns
-    -------
-    low, high : ndarray of shape (n_features,)
+    ``bounds`` is a pair, None, or a mapping of some of the ``names`` of columns to pairs.
     """
     if bounds is not None and not isinstance(bounds, Mapping):
         return check_bounds(bounds, n_features)
@@ -180,7 +151,6 @@ class Extremes:
 def diameter(low: ArrayLike, high: ArrayLike) -> float:
     """Return the Euclidean length of the diagonal of a box, rounded up.
 
-    Rounding up covers the two or three rounding errors of the computation, so
-    that the distance of any two points of the box is at most the result.
+    Rounding up covers the rounding errors of the computation: no two points are farther apart.
     """
     return float(np.linalg.norm(np.asarray(high) - np.asarray(low)) * ROUND_UP)

@@ -15,12 +15,7 @@ from sklearn_dptda.utils._frames import NOT_FINITE, refuse_dask, refuse_lossy, w
 def check_cloud(
     cloud: ArrayLike, name: str = "X", n_features: int | None = None, min_points: int = 2
 ) -> FloatArray:
-    """Check one point cloud.
-
-    Returns
-    -------
-    ndarray of shape (n, d), float64
-    """
+    """Check one point cloud, and return it as floats of shape (n, d)."""
     refuse_lossy(cloud, name)
     try:
         array = np.asarray(cloud, dtype=np.float64)
@@ -47,13 +42,7 @@ def check_cloud(
 
 
 def check_collection(X: Iterable[Any], name: str = "X") -> list[Any]:
-    """Check that the outer container is a non-empty sequence, and not a single cloud.
-
-    Returns
-    -------
-    list
-        The items.
-    """
+    """Return the items of a non-empty sequence; refuse other containers and single clouds."""
     refuse_dask(X, name)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object:
         raise ValueError(
@@ -80,19 +69,9 @@ def check_collection(X: Iterable[Any], name: str = "X") -> list[Any]:
 def first_places(items: Sequence[Any]) -> list[int]:
     """Return for each item of a collection the index of its first occurrence.
 
-    Objects are compared by identity, and arrays by their place in memory. Both are
-    determined by the code of the caller. Contents, which are private, are never
-    compared. Empty items and tuples always count as different, because identity
-    does not distinguish them from equal objects.
-
-    Parameters
-    ----------
-    items : sequence
-        The collection.
-
-    Returns
-    -------
-    list of int
+    Objects are compared by identity, and arrays by their place in memory, but never by contents,
+    which are private. Empty items and tuples count as different, because identity does not
+    distinguish them.
     """
     seen: dict[object, int] = {}
     return [seen.setdefault(_place(item, i), i) for i, item in enumerate(items)]

@@ -32,9 +32,9 @@ def farthest_first(
 ) -> tuple[IntArray, FloatArray]:
     """Indices of ``n`` points, each the farthest from the previous points, and their distances.
 
-    ``distances_from(i)`` returns the distances of all points from point ``i``, or any increasing
-    function of the distances. The distance of the start is ``inf``. Of several points at the same
-    distance, the first is chosen.
+    ``distances_from(i)`` returns an increasing function of the distances of all points from point
+    ``i``. The distance of the start is ``inf``. Of points at the same distance, the first is
+    chosen.
     """
     order, radii, nearest = [start], [np.inf], distances_from(start)
     for _ in range(n - 1):
@@ -73,14 +73,13 @@ def bottleneck_distance(first: ArrayLike, second: ArrayLike) -> float:
     Returns
     -------
     float
-        Distance in the units of the filtration.
 
     Notes
     -----
     Points with the same infinite coordinates (birth ``-inf``, death ``inf``, or both)
     are matched only among themselves, in the order of their finite coordinates. If
     their numbers differ between the diagrams, the distance is ``inf``. Points whose
-    birth equals their death have no effect, also if both are infinite.
+    birth equals their death have no effect.
 
     The distance is computed by Hera, through GUDHI, without approximation, except that
     differences below about 2e-10 of the longest bar may count as zero. It is *not*
@@ -111,18 +110,16 @@ def wasserstein_distance(first: ArrayLike, second: ArrayLike) -> float:
     Returns
     -------
     float
-        Distance in the units of the filtration.
 
     Notes
     -----
     Points with the same infinite coordinates (birth ``-inf``, death ``inf``, or both)
     are matched only among themselves, in the order of their finite coordinates. If
     their numbers differ between the diagrams, the distance is ``inf``. Points whose
-    birth equals their death have no effect, also if both are infinite.
+    birth equals their death have no effect.
 
-    The distance is computed by linear assignment, in cubic time, which is suitable
-    for diagrams of up to a thousand points. It is *not* private if one of the
-    diagrams is not.
+    Linear assignment takes cubic time, which is suitable for up to a thousand points.
+    It is *not* private if one of the diagrams is not.
 
     Examples
     --------

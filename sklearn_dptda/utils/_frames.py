@@ -373,14 +373,8 @@ def refuse_repeated_names(frame: Any, name: str = "X") -> None:
 def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True) -> None:
     """Refuse masked entries, dates, complex numbers, repeated names and Dask collections.
 
-    Parameters
-    ----------
-    value : array-like
-        The input. For a list, its items are checked too.
-    name : str, default="X"
-        Name of the parameter.
-    complex_too : bool, default=True
-        Whether complex numbers are refused. False if this is done elsewhere.
+    The items of a list are checked too. ``name`` is that of the parameter. ``complex_too`` is False
+    if complex numbers are refused elsewhere.
     """
     refuse_dask(value, name)
     parts = [value, *value] if isinstance(value, list | tuple) else [value]

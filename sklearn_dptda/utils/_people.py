@@ -172,8 +172,8 @@ def check_one_label(n_people: int, n_pairs: int) -> None:
 def refuse_split_people(ids: list[Any], column: str | None) -> None:
     """Refuse folds of a search, or of cross-validation, that divide the rows of a person.
 
-    With such folds, an estimator would be tested on people from whom it has learnt. An estimator
-    does not know the folds. They are looked up in the call stack, in the process that fits.
+    An estimator would be tested on people from whom it has learnt. The folds, which it does not
+    know, are looked up in the call stack, in the process that fits.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

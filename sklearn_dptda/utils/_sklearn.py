@@ -49,8 +49,8 @@ class ListInputMixin:
 class ListOutputMixin:
     """Mixin for estimators whose output is a list, which ``set_output`` does not change.
 
-    A pipeline calls ``set_output`` of each of its steps. A step that returns
-    filtrations or diagrams has no table to convert, and accepts any choice.
+    A pipeline calls ``set_output`` of each of its steps, but filtrations and diagrams are no
+    tables.
     """
 
     def set_output(self, *, transform: str | None = None) -> Self:
@@ -58,8 +58,7 @@ class ListOutputMixin:
 
         Parameters
         ----------
-        transform : str or None, default=None
-            Ignored.
+        transform : Ignored
 
         Returns
         -------

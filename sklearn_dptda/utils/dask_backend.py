@@ -9,12 +9,11 @@ def register_surviving_dask() -> None:
     """Register the joblib backend ``"surviving-dask"``.
 
     joblib's own backend ``"dask"`` scatters each large argument to one worker. If
-    this worker dies, the argument is lost, and a search of scikit-learn ends with
-    a ``FutureCancelledError`` after it has spent its budget. The backend
+    this worker dies, the argument is lost, and a search of scikit-learn ends with a
+    ``FutureCancelledError`` after it has spent its budget. The backend
     ``"surviving-dask"`` scatters only the arguments that ``scatter=`` names, to all
     workers. Other arguments travel with their tasks, so that a task can run again
-    anywhere. Loops of this package, such as ``transform`` and
-    ``release_replicates``, continue under both backends.
+    anywhere. Loops of this package continue under both backends.
 
     Notes
     -----
