@@ -28,7 +28,7 @@ from sklearn_dptda.discriminant_analysis._labelled_tables import (
 from sklearn_dptda.discriminant_analysis._noisy_discriminants import CHOICE_SHARE, learn
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
 from sklearn_dptda.privacy._calibration import gaussian_mu_with_choice, gaussian_rho
-from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows
 from sklearn_dptda.rows._moments import FitBudget
@@ -171,7 +171,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         with self._coding_by(labels):
             remarks = self._pay_and_learn(self._rows_of(X, groups, codes))
         for remark in remarks:
-            warn_caller(remark)
+            warn_caller(remark, NoiseWarning)
         return self
 
     @fill_doc
@@ -202,7 +202,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
             rows = replace(rows, unit=self._unit(), mass=self._mass())
             remarks = self._pay_and_learn(rows)
         for remark in remarks:
-            warn_caller(remark)
+            warn_caller(remark, NoiseWarning)
         return self
 
     @contextmanager

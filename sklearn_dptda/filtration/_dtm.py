@@ -49,7 +49,7 @@ from sklearn_dptda.filtration._place_histogram import (
 )
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.utils._bounds import diameter
 from sklearn_dptda.utils._clouds import check_cloud
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
@@ -328,7 +328,7 @@ class DTMFiltration(BaseGridFiltration):
         self.n_features_in_ = n_features_of(clouds[0])
         self._forget("bounds_", "clipped_share_", "axes_", "refinement_")
         for remark in remarks:
-            warn_caller(remark)
+            warn_caller(remark, NoiseWarning)
         return self
 
     def _forget(self, *names: str) -> None:

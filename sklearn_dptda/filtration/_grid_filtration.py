@@ -29,7 +29,7 @@ from sklearn_dptda.filtration._place_histogram import PlaceHistogram
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyGuarantee
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
 from sklearn_dptda.utils._frames import parts_elsewhere, without_quotes
@@ -116,7 +116,7 @@ class BaseGridFiltration(BaseFiltration):
             self._refine_for(max(map(n_records, clouds)))
         # Warnings come last, so that the fitted box is kept even if warnings are errors.
         for remark in remarks:
-            warn_caller(remark)
+            warn_caller(remark, NoiseWarning)
         if unequal := remark_on_sides(low, high):
             warn_caller(unequal)
         return self

@@ -21,7 +21,7 @@ from sklearn_dptda.privacy import (
     bounded_range_rho,
     pure_rho,
 )
-from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator, many_clipped
 from sklearn_dptda.rows._intervals import CUBE, private_cubes
 from sklearn_dptda.rows._rows import Rows, count_beyond
@@ -154,7 +154,7 @@ class PrivateBounds(PrivateRowsEstimator):
         if parts_elsewhere(X) is not None or of_people or not _are_clouds(X):
             return super().fit(X, groups=groups)
         for remark in self._fit_clouds(X):
-            warn_caller(remark)
+            warn_caller(remark, NoiseWarning)
         return self
 
     @fill_doc

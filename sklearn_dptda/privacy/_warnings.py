@@ -51,9 +51,10 @@ class PrivacyLeakWarning(RuntimeWarning):
 
 
 class NoiseWarning(UserWarning):
-    """Warning: according to its public numbers, a release will consist of noise alone.
+    """Warning: noise hides what a release should show. The message says what would help.
 
-    The warning is issued before the budget is charged, and says what would help.
+    If this follows from public numbers, the warning is issued before the budget is
+    charged. Otherwise it is a function of the release, and is issued after it.
 
     Examples
     --------

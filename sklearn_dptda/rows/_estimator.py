@@ -26,7 +26,7 @@ from sklearn_dptda.privacy import (
     pure_rho,
 )
 from sklearn_dptda.privacy._noise import LARGEST_SCALE, public_generator
-from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._intervals import box_within, private_box, rows_for_box
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._rows import MASS, Box, Ends, Rows, count_beyond
@@ -154,7 +154,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             return self.fit_chunks(parts)
         self._check_parameters()
         for remark in self._pay_and_learn(self._rows_of(X, groups)):
-            warn_caller(remark)
+            warn_caller(remark, NoiseWarning)
         return self
 
     @fill_doc
@@ -180,7 +180,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         warn_of_ids(getattr(self, "feature_names_in_", ()))
         rows = replace(rows, unit=self._unit(), mass=self._mass())
         for remark in self._pay_and_learn(rows):
-            warn_caller(remark)
+            warn_caller(remark, NoiseWarning)
         return self
 
     def _fit_clouds(

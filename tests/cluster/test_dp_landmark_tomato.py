@@ -13,7 +13,7 @@ from sklearn_dptda.cluster import (
     PrivateLandmarks,
 )
 from sklearn_dptda.cluster._landmark_peaks import LandmarkGraph, heavy_clusters, pair_counts
-from sklearn_dptda.privacy import gaussian_mu
+from sklearn_dptda.privacy import NoiseWarning, gaussian_mu
 from sklearn_dptda.utils._privacy_checks._border_checks import composed, recorded
 
 
@@ -180,7 +180,7 @@ def test_dp_landmark_tomato_attributes_agree():
 @pytest.mark.laws
 def test_dp_landmark_tomato_reports_fewer_peaks_than_asked_for():
     X, _ = shape("moons", 0)
-    with pytest.warns(UserWarning, match="private counts have fewer peaks"):
+    with pytest.warns(NoiseWarning, match="private counts have fewer peaks"):
         DPLandmarkToMATo(9, n_landmarks=10, min_cluster_weight=0.2, random_state=0).fit(X)
 
 

@@ -19,7 +19,7 @@ from sklearn_dptda.cluster import (
     DPTree,
     _dp_tomato,
 )
-from sklearn_dptda.privacy import PrivacyAccountant, audit_epsilon
+from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant, audit_epsilon
 from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.rows import _intervals
 from sklearn_dptda.rows._intervals import _of_distances, _of_sizes, box_within, private_box
@@ -304,7 +304,7 @@ def test_dp_lloyd_finds_the_same_bounds_in_chunks():
 
 def test_dp_lloyd_warns_of_many_clipped_rows():
     X, _ = make_blobs(3000, centers=3, random_state=0)
-    with pytest.warns(UserWarning, match="% of the rows lie outside the bounds"):
+    with pytest.warns(NoiseWarning, match="% of the rows lie outside the bounds"):
         private = DPLloyd(3, bounds=(-1, 1), random_state=0).fit(X)
     assert private.clipped_share_ > 0.5
 
@@ -316,7 +316,7 @@ def test_dp_mog_warns_of_too_few_rows_for_bounds():
     needed = private._rows_for_bounds(60)
     X = np.random.default_rng(0).normal(size=(int(2 * needed), 60))
     few = private.fit(X).clipped_share_
-    with pytest.warns(UserWarning, match=r"give public bounds \(the noise hides the bounds of 60"):
+    with pytest.warns(NoiseWarning, match=r"give public bounds \(the noise hides the bounds of 60"):
         many = private.fit(X[: int(needed / 4)]).clipped_share_
     assert few < 0.1 < 0.5 < many
     assert private.set_params(bounds=(-5, 5))._rows_for_bounds(60) == 0
