@@ -196,6 +196,11 @@ def test_named_accountant_gives_turns_in_the_order_of_releases():
     turns += [each.turn(1) for each in copies]
     assert [each.line["name"] for each in turns[3:]] == ["a/copy 1", "a/copy 2", "a/part"]
     assert len({turn.payment for turn in turns}) == len({t.coins.tag() for t in turns}) == 6
+    # A template of clones is published with what it has fitted, and their noise follows from it.
+    template = budget.under("b")
+    assert template._key._secret in pickle.dumps(template)
+    copy.deepcopy(template)
+    assert template._key._secret not in pickle.dumps(template)
 
 
 def test_fresh_coins_after_a_death_lose_twice_the_promise():
