@@ -236,16 +236,3 @@ def reported(folder, monkeypatch):
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-class Weighed(BaseEstimator):
-    """Counts in this process how often it is pickled."""
-
-    count = 0
-
-    def __init__(self, n=0):
-        self.n = n
-
-    def __getstate__(self):
-        Weighed.count += 1
-        return super().__getstate__()

@@ -30,7 +30,6 @@ from tests._fragile import (
     Doomed,
     Fragile,
     Killer,
-    Weighed,
     dask_on_this_machine,
     ray_on_this_machine,
 )
@@ -164,7 +163,7 @@ def test_backends_with_a_killed_worker_pay_and_draw_once(backend, tmp_path):
     with parallel_config(backend=backend):
         # Two releases of one cloud are equal in one pair of 60, and those of six clouds in fewer
         # than 1e-10.
-        releases = release_replicates(dying, clouds(6), 12)
+        releases = release_replicates(dying, clouds(6), 12, n_jobs=2)
     assert len(releases) == len(accountant) == 12 and accountant.remaining().epsilon == 0
     # The successor releases what the dead worker had drawn.
     drawn = pickle.loads((tmp_path / "seen.pickle").read_bytes())
@@ -212,7 +211,7 @@ def test_backends_with_workers_that_die_again_cost_nothing(backend, tmp_path):
         Doomed(leaving, spared, (5,), leaving=True),
     )
     with parallel_config(backend=backend):
-        releases = release_replicates(dying, clouds(6), 12)
+        releases = release_replicates(dying, clouds(6), 12, n_jobs=2)
     assert len(releases) == len(accountant) == 12 and accountant.remaining().epsilon == 0
     # The successors release what the dead workers had drawn.
     for file in died:
@@ -271,21 +270,13 @@ def test_transform_survives_a_kill(backend, tmp_path):
     diagrams = private.fit_transform(filtration.transform(X))
     with parallel_config(backend=backend):
         once = Killer(tmp_path / "once")
-        found = run(_values, [(filtration, x, once) for x in X])
+        found = run(_values, [(filtration, x, once) for x in X], n_jobs=2)
         assert same(found, expected)
         filtrations = filtration.set_params(n_jobs=2).transform(X)
         accountant = PrivacyAccountant(2.0)
         private.set_params(accountant=accountant).fit(filtrations)
         assert same(private.set_params(n_jobs=2).transform(filtrations), diagrams)
     assert len(accountant) == 1
-
-
-@pytest.mark.engines
-def test_backends_ship_large_inputs_once(backend):
-    Weighed.count = 0
-    with parallel_config(backend=backend):
-        assert run(_number, [(i,) for i in range(30)], Weighed(7)) == [7 + i for i in range(30)]
-    assert Weighed.count == 1
 
 
 @pytest.mark.engines
@@ -326,10 +317,6 @@ def test_surviving_dask_searches_with_scattered_data(dask_cluster, tmp_path):
 def _values(filtration, x, once):
     once()
     return filtration.transform([x])[0].values
-
-
-def _number(weighed, i):
-    return weighed.n + i
 
 
 def _inner_backend(i):

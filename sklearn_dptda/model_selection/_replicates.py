@@ -140,8 +140,8 @@ def release_replicates(
         Source of one seed for each replicate. Results do not depend on ``n_jobs``.
         None uses the operating system's entropy. A seed is for tests and study only.
     n_jobs : int, default=None
-        Number of workers. Any joblib backend can be used. Ray ignores the number
-        and runs as many tasks at a time as it has processors.
+        Number of workers. Any joblib backend can be used. Processes of the backend
+        ``"multiprocessing"`` are those of ``"loky"``, which survives a killed worker.
     verbose : int, default=0
         Verbosity of the progress messages of :class:`joblib.Parallel`. 0 prints
         nothing.

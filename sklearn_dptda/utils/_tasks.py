@@ -1,38 +1,23 @@
-"""Parallel tasks on this machine or on a cluster, which run again if a worker dies."""
+"""Parallel tasks by joblib, on this machine or on a cluster, which run again if a worker dies."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
-from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
 
 from joblib import Parallel, delayed, parallel_config
-from joblib.parallel import DEFAULT_MP_CONTEXT, ThreadingBackend, get_active_backend
+from joblib.parallel import get_active_backend
 
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 
 # Give up after this many consecutive losses of workers without any finished task.
 _MAX_LOSSES = 5
-# Smallest number of tasks that are sent in advance. The scheduler can plan ahead without holding
-# all items at a time.
-_MIN_TASKS_AHEAD = 64
-# Seconds after which a wait is interrupted to process signals, which Windows delays until then.
-_WAIT_TIMEOUT = 0.5
-# Seconds after which a result in transfer is assumed to be computed again.
-_TRANSFER_TIMEOUT = 30.0
 
 # A function, and its first arguments, which are the same for all tasks.
 _Work: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 # Numbers of tasks and their other arguments.
 _Tasks: TypeAlias = list[tuple[int, Sequence[Any]]]
-# Sends one task and returns its future.
-_Send: TypeAlias = Callable[..., Any]
-# Opens a backend for some work and a number of workers. Yields a function that sends tasks, and the
-# number of cores.
-_Sender: TypeAlias = Callable[[Any, _Work, int], AbstractContextManager[tuple[_Send, int]]]
 
 
 @dataclass(frozen=True)
@@ -126,146 +111,20 @@ def _finished(
 ) -> Iterator[tuple[int, Any]]:
     """Yield (index, result) as tasks finish; raise if the engine fails."""
     function, common = work
+    if engine == "multiprocessing":
+        # A pool of this backend waits for ever for the result of a worker that has died.
+        options = {"backend": "loky", **options}
     backend, _ = get_active_backend(prefer=options.get("prefer"))
     # A backend that returns results only at the end loses finished results if it fails.
-    as_they_finish = getattr(backend, "supports_return_generator", False)
+    as_they_finish = engine is None or getattr(backend, "supports_return_generator", False)
     tasks = (
         delayed(_attempt)(engine is not None, function, index, *common, *item)
         for index, item in missing
     )
-    if engine in _SENDERS:
-        arriving = _one_by_one(_SENDERS[engine], work, missing, n_jobs)
-        tasks = (delayed(_same)(result) for result in arriving)
-    if engine in _SENDERS or (engine is None and not isinstance(backend, ThreadingBackend)):
-        # The results are processed one after the other, as they are computed or arrive. joblib
-        # reports the progress.
-        n_jobs, as_they_finish, options = 1, True, {**options, "backend": "sequential"}
     order = "generator_unordered" if as_they_finish else "list"
     # Without max_nbytes=None, joblib writes large arguments to shared memory or to disk, where the
     # exact records stay if the process is killed.
     yield from Parallel(n_jobs=n_jobs, return_as=order, max_nbytes=None, **options)(tasks)
-
-
-def _one_by_one(
-    sender: _Sender, work: _Work, missing: _Tasks, n_jobs: int | None
-) -> Iterator[tuple[int, Any]]:
-    """Yield results as tasks finish; a task that the engine loses does not end the others.
-
-    joblib's own loops end if one worker dies, and its pool of processes waits for a dead worker.
-    """
-    backend, default = get_active_backend()
-    n_jobs = default if n_jobs is None else n_jobs
-    done: SimpleQueue[Any] = SimpleQueue()
-    running: set[Any] = set()
-    lost: Exception | None = None
-    todo = iter(missing)
-    with backend.retrieval_context(), sender(backend, work, n_jobs) as (send, cores):
-        most = max(_MIN_TASKS_AHEAD, 2 * cores)
-        try:
-            while True:
-                try:
-                    for index, item in islice(todo, most - len(running)):
-                        future = send(index, item)
-                        running.add(future)
-                        future.add_done_callback(done.put)
-                except Exception as error:
-                    lost, todo = error, iter(())
-                if not running:
-                    break
-                try:
-                    future = done.get(timeout=_WAIT_TIMEOUT)
-                except Empty:
-                    # This raises an error if no worker is left.
-                    backend.effective_n_jobs(n_jobs)
-                    continue
-                try:
-                    result = future.result(timeout=_TRANSFER_TIMEOUT)
-                except TimeoutError:
-                    # A result that was on a dead worker is computed again.
-                    future.add_done_callback(done.put)
-                    backend.effective_n_jobs(n_jobs)
-                    continue
-                except Exception as error:
-                    lost = error
-                else:
-                    yield result
-                running.discard(future)
-        finally:
-            for future in running:
-                future.cancel()
-    if lost is not None:
-        raise lost
-
-
-@contextmanager
-def _to_dask(backend: Any, work: _Work, n_jobs: int) -> Iterator[tuple[_Send, int]]:
-    import dask
-    from distributed.protocol.pickle import dumps, loads
-
-    cores = backend.effective_n_jobs(n_jobs)
-
-    def send(*arguments: Any) -> Any:
-        # The warning recommends to scatter large arguments, but scattered data are lost with their
-        # worker. Results of tasks are computed again. Dask also searches arguments for its own
-        # collections.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
-            return backend.client.submit(*arguments, **{"pure": False, **backend.submit_kwargs})
-
-    shared = send(loads, dumps(work))
-    yield lambda *task: send(_attempt_pickled, shared, dumps(task)), cores
-
-
-def _attempt_pickled(work: _Work, task: bytes) -> tuple[int, Any]:
-    from distributed.protocol.pickle import loads
-
-    function, common = work
-    index, item = loads(task)
-    return _attempt(True, function, index, *common, *item)
-
-
-@contextmanager
-def _to_ray(backend: Any, work: _Work, n_jobs: int) -> Iterator[tuple[_Send, int]]:
-    import ray
-
-    function, common = work
-    shared = [ray.put(part) for part in common]
-    attempt = ray.remote(max_retries=_MAX_LOSSES)(_attempt)
-
-    def send(index: int, item: Sequence[Any]) -> Any:
-        return attempt.remote(True, function, index, *shared, *item).future()
-
-    yield send, int(ray.cluster_resources().get("CPU", 1))
-
-
-@contextmanager
-def _to_processes(backend: Any, work: _Work, n_jobs: int) -> Iterator[tuple[_Send, int]]:
-    n_jobs = backend.effective_n_jobs(n_jobs)
-    with ProcessPoolExecutor(n_jobs, DEFAULT_MP_CONTEXT, _keep, work) as pool:
-        yield lambda *task: pool.submit(_attempt_kept, *task), n_jobs
-
-
-# The work that a process of a pool holds for its tasks.
-_KEPT: list[Any] = []
-
-
-def _keep(*work: Any) -> None:
-    _KEPT[:] = work
-
-
-def _attempt_kept(index: int, item: Sequence[Any]) -> tuple[int, Any]:
-    function, common = _KEPT
-    return _attempt(True, function, index, *common, *item)
-
-
-_SENDERS: dict[str | None, _Sender] = {
-    "dask": _to_dask,
-    "ray": _to_ray,
-    "multiprocessing": _to_processes,
-}
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _attempt(
