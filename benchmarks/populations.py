@@ -241,9 +241,9 @@ def _visit_scores(name, n, biased, truth, seed):
     target, _, labels = truth
     scores = []
     for most in (None, 1):
-        model = _MODELS[name](
-            epsilon=1.0, bounds=_BOX, groups="patient_id", rows_per_group=most, random_state=seed
-        ).fit(table)
+        model = _MODELS[name](epsilon=1.0, bounds=_BOX, groups="patient_id", random_state=seed).fit(
+            table if most is None else table.groupby("patient_id").head(most)
+        )
         if name == "PrivateMeasure":
             scores.append(_sliced(np.asarray(model.sample(3000, random_state=0))[:, :2], target))
         else:

@@ -186,14 +186,9 @@ FRAGMENTS = {
         groups : str, default=None
             Name of the column of a data frame that identifies the person of each row,
             by a number, a string or a UUID. The column is not used as a feature. The
-            guarantee then protects all rows of one person together. None: the
-            guarantee protects one row, unless you pass ``groups`` to ``fit``.
-        rows_per_group : int, default=None
-            Number of rows that are used of each person. None weights the rows, so
-            that all rows of one person together have the same weight as those of any
-            other person. A number uses only that many rows of each person, the first
-            ones, and multiplies the noise by it. A number requires
-            ``adjacency="add-remove"``.
+            guarantee then protects all rows of one person together, which have the
+            same weight as those of any other person. None: the guarantee protects one
+            row, unless you pass ``groups`` to ``fit``.
         unit : str, default="one row"
             Name of the privacy unit in guarantees, such as ``"one cloud"``. It has no
             effect on the noise.

@@ -105,7 +105,6 @@ VALUES = {
         {"groups": "who", "adjacency": "replace-one"},
         {"groups": "who", "delta": 0.0},
     ],
-    "rows_per_group": [{"rows_per_group": 2, "groups": "who", "adjacency": "add-remove"}],
     "categories": [{"categories": {"kind": ["a", "b", "c"]}}],
     "target": [{"categories": {"kind": ["a", "b", "c"]}, "target": "kind", "depth": None}],
 }
@@ -134,7 +133,7 @@ def inherited_by(kind):
     """Parameters of other estimators from which a class derives, except for those of people."""
     bases = [base for base in kind.__mro__[1:] if base in PRIVATE.values()]
     names = {name for base in bases for name in base._parameter_constraints}
-    return names - {"adjacency", "groups", "rows_per_group"}
+    return names - {"adjacency", "groups"}
 
 
 def options_of(kind, tried):

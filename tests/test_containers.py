@@ -173,7 +173,7 @@ def test_containers_of_people_give_the_same_release(name, container):
 def test_map_reduce_gives_the_same_release_with_options(name):
     # Several thousand rows are more than a piece of them.
     rows = np.random.default_rng(1).uniform(size=(9000, 2))
-    others = {"groups", "rows_per_group", "categories", "target", "alpha"}
+    others = {"groups", "categories", "target", "alpha"}
     parameters = ROWS[name]().get_params(deep=False).keys() - others
     for option, model in options_of(ROWS[name], parameters):
         if option == "method='metric'":
@@ -435,8 +435,6 @@ def test_containers_with_other_columns_are_refused():
     for parts in ([X, X[:, :1]], [X, table(X)]):
         with pytest.raises(ValueError, match="number or the names"):
             private.fit(Parts(parts))
-    with pytest.raises(ValueError, match="rows_per_group needs the first rows"):
-        DPLloyd(2, groups="a", rows_per_group=1).fit(ELSEWHERE["frame"](X))
     with pytest.raises(ValueError, match="method='metric'"):
         PrivateMeasure(method="metric", alpha=1.0, bounds=(0, 1)).fit(ELSEWHERE["array"](X))
     for nothing in (array.zeros(5), array.zeros((5, 2, 2)), frame.from_array(X)[0]):

@@ -288,8 +288,6 @@ def test_groups_given_twice_or_elsewhere_are_refused():
     with pytest.raises(ValueError, match="The argument groups of fit needs rows in memory"):
         array = pytest.importorskip("dask.array").from_array(table[["x", "y"]].to_numpy())
         DPLloyd(2).fit(array, groups=table["patient_id"])
-    with pytest.raises(ValueError, match="rows_per_group needs groups"):
-        DPLloyd(2, rows_per_group=1).fit(table[["x", "y"]])
     with pytest.raises(ValueError, match="requires method='hierarchical'"):
         PrivateMeasure(bounds=BOX, method="metric", alpha=1.0).fit(
             table[["x", "y"]], groups=table["patient_id"]

@@ -259,7 +259,6 @@ class DPCube(PrivateKMeans):
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int | None = None,
         unit: str = "one row",
         n_projections: int | None = None,
         n_swaps: int | None = None,
@@ -275,7 +274,6 @@ class DPCube(PrivateKMeans):
         self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
-        self.rows_per_group = rows_per_group
         self.unit = unit
         self.n_projections = n_projections
         self.n_swaps = n_swaps

@@ -141,7 +141,6 @@ class DPLandmarkToMATo(PrivateLandmarks):
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int | None = None,
         unit: str = "one row",
         n_landmarks: int = 60,
         threshold: float = 1.5,
@@ -156,7 +155,6 @@ class DPLandmarkToMATo(PrivateLandmarks):
         self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
-        self.rows_per_group = rows_per_group
         self.unit = unit
         self.n_landmarks = n_landmarks
         self.threshold = threshold

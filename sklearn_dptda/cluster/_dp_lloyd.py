@@ -99,7 +99,6 @@ class DPLloyd(PrivateKMeans):
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int | None = None,
         unit: str = "one row",
         n_iter: int = 8,
         covariance_share: float = 0.0,
@@ -114,7 +113,6 @@ class DPLloyd(PrivateKMeans):
         self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
-        self.rows_per_group = rows_per_group
         self.unit = unit
         self.n_iter = n_iter
         self.covariance_share = covariance_share

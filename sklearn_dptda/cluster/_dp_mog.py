@@ -139,7 +139,6 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int | None = None,
         unit: str = "one row",
         covariance_type: CovarianceType | Literal["auto"] = "auto",
         assignment: Literal["hard", "soft"] = "hard",
@@ -156,7 +155,6 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
-        self.rows_per_group = rows_per_group
         self.unit = unit
         self.covariance_type = covariance_type
         self.assignment = assignment

@@ -160,7 +160,6 @@ class DPToMATo(PrivateRowsEstimator):
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int | None = None,
         unit: str = "one row",
         n_bins: int | None = None,
         threshold: float = 2.0,
@@ -174,7 +173,6 @@ class DPToMATo(PrivateRowsEstimator):
         self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
-        self.rows_per_group = rows_per_group
         self.unit = unit
         self.n_bins = n_bins
         self.threshold = threshold

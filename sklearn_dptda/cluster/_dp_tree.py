@@ -117,7 +117,6 @@ class DPTree(PrivateKMeans):
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int | None = None,
         unit: str = "one row",
         max_depth: int | None = None,
         covariance_share: float = 0.0,
@@ -132,7 +131,6 @@ class DPTree(PrivateKMeans):
         self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
-        self.rows_per_group = rows_per_group
         self.unit = unit
         self.max_depth = max_depth
         self.covariance_share = covariance_share

@@ -114,7 +114,6 @@ class PrivateLandmarks(DPMoG):
         bounds_share: float = 0.2,
         adjacency: Adjacency = "replace-one",
         groups: str | None = None,
-        rows_per_group: int | None = None,
         unit: str = "one row",
         dimension: int = 2,
         accountant: PrivacyAccountant | None = None,
@@ -127,7 +126,6 @@ class PrivateLandmarks(DPMoG):
         self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
-        self.rows_per_group = rows_per_group
         self.unit = unit
         self.dimension = dimension
         self.accountant = accountant

@@ -128,7 +128,6 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int | None = None,
         unit: str = "one row",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
@@ -140,7 +139,6 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
-        self.rows_per_group = rows_per_group
         self.unit = unit
         self.accountant = accountant
         self.random_state = random_state
@@ -196,10 +194,9 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
     def _fit_parts(self, parts: Any) -> Self:
         """Fit tables whose last column is the class."""
         self._check_parameters()
-        self._check_people(self.groups is not None)
         with self._coding_by(self._public_classes()):
             rows = open_chunks(self, parts, self._check_labelled, self._coding(), label=LABEL)
-            rows = replace(rows, unit=self._unit(), mass=self._mass())
+            rows = replace(rows, unit=self._unit())
             remarks = self._pay_and_learn(rows)
         for remark in remarks:
             warn_caller(remark, NoiseWarning)

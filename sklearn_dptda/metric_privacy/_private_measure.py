@@ -158,7 +158,6 @@ class PrivateMeasure(PrivateRowsEstimator):
         method: Literal["hierarchical", "metric"] = "hierarchical",
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int | None = None,
         unit: str = "one row",
         depth: int | None = None,
         alpha: float | None = None,
@@ -174,7 +173,6 @@ class PrivateMeasure(PrivateRowsEstimator):
         self.method = method
         self.adjacency = adjacency
         self.groups = groups
-        self.rows_per_group = rows_per_group
         self.unit = unit
         self.depth = depth
         self.alpha = alpha

@@ -65,8 +65,7 @@ class PrivateMean(PrivateRowsEstimator):
     noise_ : ndarray of shape (n_features,)
         Standard deviation of the privacy noise in the mean, in the units of the columns.
     n_samples_ : float
-        Private number of rows, or of people. With ``rows_per_group``, it is the number of
-        used rows divided by ``rows_per_group``, which is at most the number of people.
+        Private number of rows, or of people.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
@@ -122,7 +121,6 @@ class PrivateMean(PrivateRowsEstimator):
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int | None = None,
         unit: str = "one row",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
@@ -135,7 +133,6 @@ class PrivateMean(PrivateRowsEstimator):
         self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
-        self.rows_per_group = rows_per_group
         self.unit = unit
         self.accountant = accountant
         self.random_state = random_state

@@ -117,7 +117,6 @@ class PrivateBounds(PrivateRowsEstimator):
         start: Bounds | None = None,
         adjacency: Adjacency = "replace-one",
         groups: str | None = None,
-        rows_per_group: int | None = None,
         unit: str = "one row",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
@@ -127,7 +126,6 @@ class PrivateBounds(PrivateRowsEstimator):
         self.start = start
         self.adjacency = adjacency
         self.groups = groups
-        self.rows_per_group = rows_per_group
         self.unit = unit
         self.accountant = accountant
         self.random_state = random_state

@@ -2,11 +2,10 @@
 
 import math
 import uuid
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self, cast
 
 import numpy as np
@@ -30,7 +29,7 @@ from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._intervals import box_within, private_box, rows_for_box
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._rows import MASS, Box, Ends, Rows, count_beyond
-from sklearn_dptda.rows._tables import as_given, check_rows, kept_rows, open_chunks
+from sklearn_dptda.rows._tables import as_given, check_rows, open_chunks
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._clouds import check_cloud, first_places
 from sklearn_dptda.utils._frames import Columns, parts_elsewhere
@@ -73,7 +72,6 @@ ROW_PARAMETERS = {
     "epsilon": [Interval(Real, 0, None, closed="right")],
     "adjacency": [StrOptions({"add-remove", "replace-one"})],
     "groups": [str, None],
-    "rows_per_group": [Interval(Integral, 1, None, closed="left"), None],
     "unit": [str],
     "accountant": [PrivacyAccountant, None],
     "random_state": ["random_state", np.random.Generator],
@@ -126,7 +124,6 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     With ``groups``, the privacy unit is a person, whose rows have the total weight ``rows.mass``.
     Proof: doc/theory/people.md, "Tables of people".
-    Proof: doc/theory/people.md, "The first rows of each person".
     """
 
     _parameter_constraints = {
@@ -174,11 +171,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         %(refused_or_not_paid)s
         """
         self._check_parameters()
-        self._check_people(self.groups is not None)
         check = partial(self._check_table, ensure_min_samples=0)
         rows = open_chunks(self, chunks, check, self._coding())
         warn_of_ids(getattr(self, "feature_names_in_", ()))
-        rows = replace(rows, unit=self._unit(), mass=self._mass())
+        rows = replace(rows, unit=self._unit())
         for remark in self._pay_and_learn(rows):
             warn_caller(remark, NoiseWarning)
         return self
@@ -211,19 +207,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def _check_parameters(self) -> None:
         """Refuse invalid parameters before any record is read."""
         self._validate_params()
-        self._check_epsilon(self.rows_per_group or 1)
-        if self.rows_per_group is not None and self.adjacency != "add-remove":
-            raise ValueError(
-                "rows_per_group needs adjacency='add-remove', because the number of rows changes "
-                "when a person is replaced. Leave it at None: then only the number of people "
-                "matters."
-            )
-
-    def _check_people(self, are_known: bool) -> None:
-        if self.rows_per_group is not None and not are_known:
-            raise ValueError(
-                "rows_per_group needs groups, which state the person that each row belongs to."
-            )
+        self._check_epsilon()
 
     @staticmethod
     def _refuse_ids_of_parts(groups: Any) -> None:
@@ -236,7 +220,6 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def _rows_of(self, X: Any, ids: Any, labels: FloatArray | None = None) -> Rows:
         """Rows in memory, with the labels as their last column, and with the privacy unit."""
         are_given = ids is not None
-        self._check_people(are_given or self.groups is not None)
         if self.groups is None and not are_given:
             warn_of_ids(column_names(X))
             table, columns = self._check_table(X)
@@ -248,19 +231,11 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         check_number_of_people(len(set(ids)))
         if labels is not None:
             _check_as_many(labels, len(ids))
-            if self.rows_per_group is None:
-                check_one_label(len(set(ids)), len(set(zip(ids, labels.tolist(), strict=True))))
+            check_one_label(len(set(ids)), len(set(zip(ids, labels.tolist(), strict=True))))
         refuse_split_people(ids, self.groups)
-        if self.rows_per_group is None:
-            table, columns = self._check_table(X)
-            rows = Rows.of_people(_beside(table, labels), columns, ids)
-        else:
-            if labels is not None:
-                labels = kept_rows(labels, ids, self.rows_per_group, Counter())
-            X = kept_rows(X, ids, self.rows_per_group, Counter())
-            table, columns = self._check_table(X)
-            rows = Rows.of_array(_beside(table, labels), columns)
-        return replace(rows, unit=self._unit(are_given), mass=self._mass(are_given))
+        table, columns = self._check_table(X)
+        rows = Rows.of_people(_beside(table, labels), columns, ids)
+        return replace(rows, unit=self._unit(are_given))
 
     def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:
         """Check a table before further ones are read, and return its rows and columns."""
@@ -325,20 +300,13 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         # A failed fit has learnt only the columns.
         return hasattr(self, "privacy_guarantee_")
 
-    def _mass(self, ids_are_given: bool = False) -> int:
-        """Weight of one record: 1 for a row, more for a person."""
-        if self.groups is None and not ids_are_given:
-            return 1
-        return MASS if self.rows_per_group is None else int(self.rows_per_group)
-
     def _unit(self, ids_are_given: bool = False) -> str:
         """Privacy unit, for the guarantee."""
         if self.groups is None and not ids_are_given:
             return str(self.unit)
         rows = f"{str(self.unit).removeprefix('one ')}s"
         by = "the groups of fit" if self.groups is None else repr(self.groups)
-        most = f" with rows_per_group={self.rows_per_group}" * (self.rows_per_group is not None)
-        return f"all {rows} of one person, by {by}{most}"
+        return f"all {rows} of one person, by {by}"
 
     # The default release: bounds, the share of rows outside them, and the results of ``_learn``.
 
@@ -478,10 +446,9 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         n_private = int(np.isnan(self._public_bounds(n_features)[0]).sum())
         if n_private == 0:
             return 0.0
-        mass = self._mass()
-        return (
-            rows_for_box(n_private, self._budget_with(None, mass), float(self.bounds_share)) / mass
-        )
+        mass = 1 if self.groups is None else MASS
+        budget = self._budget_with(None, mass)
+        return rows_for_box(n_private, budget, float(self.bounds_share)) / mass
 
     def _count_clipped(
         self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, remedy: str

@@ -482,7 +482,7 @@ def _lattice_scale(scale: float, rows: Rows) -> float:
     """Scale of noise that determines a lattice on which sums stay within 64 bits."""
     if rows.n_people is None:
         return max(scale, FINEST_SCALE) if scale > 0 else 1.0
-    return max(scale / rows.weight_of_person, FINEST_SCALE) * _COARSER_FOR_PEOPLE
+    return max(scale / rows.mass, FINEST_SCALE) * _COARSER_FOR_PEOPLE
 
 
 @dataclass(frozen=True)
@@ -548,7 +548,7 @@ def release_outer_products(
     most, largest = _BITS, _LARGEST_SCALE
     if rows.n_people is not None:
         most, largest = _BITS_FOR_PEOPLE, _LARGEST_SCALE_FOR_PEOPLE
-    large = max(on / rows.weight_of_person / largest, 1.0)
+    large = max(on / rows.mass / largest, 1.0)
     bits = most - math.ceil(math.log2(large) / 2)
     total = rows.sum(partial(_outer_products, residuals=residuals, bits=bits), width=d)
     upper = np.triu_indices(d, 1)

@@ -155,8 +155,8 @@ class Rows:
     """Rows of a table in parts, which ``batches`` converts to arrays of ``n_features`` columns.
 
     ``n_counted`` is the sum of the weights of the rows. ``columns`` describes the original tables.
-    ``checksum`` is that of all rows, if they are read again for each sum. ``mass`` is the largest
-    weight of one record or, if ``n_people`` is not None, that of all rows of a person.
+    ``checksum`` is that of all rows, if they are read again for each sum. If ``n_people`` is not
+    None, a record is all rows of a person.
     """
 
     parts: Parts
@@ -168,12 +168,11 @@ class Rows:
     functions: tuple[Callable[[FloatArray], FloatArray], ...] = ()
     n_people: int | None = None
     unit: str = "one row"
-    mass: int = 1
 
     @property
-    def weight_of_person(self) -> int:
-        """Total weight of the rows of a person; 1 if the people are not known."""
-        return 1 if self.n_people is None else self.mass
+    def mass(self) -> int:
+        """Largest total weight of one record."""
+        return 1 if self.n_people is None else MASS
 
     @property
     def n_rows(self) -> int:
@@ -192,7 +191,7 @@ class Rows:
         n_counted = sum(weight * len(rows) for rows, weight in batches)
         n_people = len(set(ids))
         held = _Held(batches)
-        return cls(held, iter, n_counted, X.shape[1], columns, n_people=n_people, mass=MASS)
+        return cls(held, iter, n_counted, X.shape[1], columns, n_people=n_people)
 
     @classmethod
     def of_arrays(cls, arrays: list[FloatArray], columns: Columns | None = None) -> Self:
@@ -239,7 +238,7 @@ class Rows:
         """All data of the rows, for a digest; None if the rows are not in memory."""
         if not isinstance(self.parts, _Held):
             return None
-        return self.parts.batches, self.n_features, self.columns, self.n_people, self.mass
+        return self.parts.batches, self.n_features, self.columns, self.n_people
 
     def selected(self, chosen: Any) -> Self:
         """Select columns by their indices."""

@@ -1,8 +1,7 @@
 """Input tables: validation, chunks, and tables with several rows of one person."""
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -37,36 +36,6 @@ from sklearn_dptda.utils._people import (
 _LOG = logging.getLogger(__name__)
 
 
-def first_rows(tables: Iterable[Any], groups: str | None, most: int) -> Iterator[Any]:
-    """Yield tables without the column of groups, with the first ``most`` rows of each group.
-
-    The first rows are counted over all tables. Adding or removing a person therefore adds or
-    removes at most ``most`` rows.
-    Proof: doc/theory/people.md, "The first rows of each person".
-    """
-    counts: Counter[Any] = Counter()
-    for table in tables:
-        yield kept_rows(*split_people(table, groups, None), most, counts)
-
-
-def kept_rows(table: Any, ids: list[Any], most: int, counts: Counter[Any]) -> Any:
-    """Rows of a table whose ids have occurred fewer than ``most`` times so far."""
-    kept = _first_places(ids, most, counts)
-    if isinstance(table, list | tuple):
-        return [table[place] for place in kept]
-    return getattr(table, "iloc", table)[kept]
-
-
-def _first_places(ids: list[Any], most: int, counts: Counter[Any]) -> list[int]:
-    """Places of the ids that have occurred fewer than ``most`` times, according to ``counts``."""
-    kept = []
-    for place, group in enumerate(ids):
-        if counts[group] < most:
-            kept.append(place)
-            counts[group] += 1
-    return kept
-
-
 def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatArray:
     """Validate a table with scikit-learn's ``validate_data``, without its values in errors.
 
@@ -88,14 +57,6 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatA
     return rows
 
 
-_FIRST_ELSEWHERE = (
-    "rows_per_group needs the first rows of each person, but parts on other machines have no fixed "
-    "order. Leave it at None, which needs no order, or pass fit_chunks a function that reads the "
-    "parts one by one, such as "
-    "lambda: (part.compute() for part in X.partitions)."
-)
-
-
 def as_given(chunk: Any) -> tuple[Any, Mapping[int, list[Any]]]:
     """Return a chunk of numbers without coded values."""
     return chunk, {}
@@ -114,21 +75,14 @@ def open_chunks(
     chunk to a table of numbers. ``label`` is a column that has one value for each person. A
     ``ValueError`` refuses chunks that can be read only once, are empty, or are invalid.
     """
-    groups, most = estimator.groups, estimator.rows_per_group
-    parts = parts_elsewhere(chunks)
+    groups, parts = estimator.groups, parts_elsewhere(chunks)
     if parts is None:
         if len(getattr(chunks, "shape", ())) == 2:
             raise ValueError(
                 "chunks is a single table: pass it to fit, or as the list [X] to fit_chunks."
             )
-        first = most is not None and groups is not None
         with without_quotes("a chunk"):
-            parts = _Stream(
-                chunks, partial(first_rows, groups=groups, most=most) if first else iter
-            )
-        groups = None if first else groups
-    elif most is not None and groups is not None:
-        raise ValueError(_FIRST_ELSEWHERE)
+            parts = _Stream(chunks)
     head = getattr(parts, "head", None)
     if head is not None:
         check(head if groups is None else split_people(head, groups, None)[0])
@@ -216,13 +170,13 @@ def opened_anew(chunks: Any) -> Iterator[Any]:
 class _Stream:
     """Chunks that are read one by one, as often as necessary."""
 
-    def __init__(self, chunks: Any, prepared: Callable[[Iterable[Any]], Iterator[Any]]) -> None:
-        self._chunks, self._prepared = chunks, prepared
-        self.head = next(iter(prepared(opened_anew(chunks))), None)
+    def __init__(self, chunks: Any) -> None:
+        self._chunks = chunks
+        self.head = next(iter(opened_anew(chunks)), None)
 
     def map_reduce(self, function: Callable[[Any], Tally]) -> Any:
         total: Any = 0
-        for number, chunk in enumerate(self._prepared(_opened(self._chunks)), 1):
+        for number, chunk in enumerate(_opened(self._chunks), 1):
             total = total + function(chunk)
             _LOG.debug("chunk %d of this pass is counted", number)
             if total.refused is not None:

@@ -300,8 +300,6 @@ def test_dp_lda_weighs_people_alike(library):
     assert same(by_column, clone(model).fit(X[chosen], y[chosen], groups=columns["id"]))
     parts = [(frame[:300], y[chosen][:300]), (frame[300:], y[chosen][300:])]
     assert same(by_column, clone(model).set_params(groups="id").fit_chunks(parts))
-    first = clone(model).set_params(groups="id", rows_per_group=1).fit(frame, y[chosen])
-    assert same(first, clone(model).fit(X, y))
     assert len(by_column.predict(frame)) == len(chosen)
 
 
@@ -368,7 +366,7 @@ MISTAKES = {
     ),
     "too few ids": (lambda: private().fit(X, Y, groups=IDS[1:]), "groups has 39 entries"),
     "few labels of people": (
-        lambda: private(rows_per_group=1).fit(X, Y[1:], groups=IDS),
+        lambda: private().fit(X, Y[1:], groups=IDS),
         "40 in X, 39 in y",
     ),
     "one person": (lambda: private().fit(X, 0 * Y, groups=["a"] * 40), "at least 2 people"),

@@ -132,7 +132,7 @@ def test_accountant_adds_all_units_of_people():
     for unit in (
         "one person",
         "all windows of one person",
-        "all rows of one person, by 'id' with rows_per_group=3",
+        "all rows of one person, by 'id'",
         "all points of one person in one cloud, by 'id'",
     ):
         accountant.spend(0.1, unit=unit)
