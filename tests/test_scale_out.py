@@ -25,7 +25,6 @@ from sklearn_dptda.graph import EdgeFlip, make_sbm
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import privacy_utility_curve, release_replicates
 from sklearn_dptda.utils._tasks import run
-from sklearn_dptda.utils.dask_backend import register_surviving_dask
 from tests._fragile import (
     Doomed,
     Fragile,
@@ -283,35 +282,6 @@ def test_transform_survives_a_kill(backend, tmp_path):
 def test_dask_runs_loops_within_a_task_in_the_task(dask_cluster):
     with parallel_config(backend="dask"):
         assert set(run(_inner_backend, [(i,) for i in range(4)])) == {"SequentialBackend"}
-
-
-class Scorer:
-    """Scores a measure; the first worker that does so dies."""
-
-    def __init__(self, path):
-        self.once, self.spared = Killer(path), os.getpid()
-
-    def __call__(self, fitted, X, y=None):
-        if os.getpid() != self.spared:
-            self.once()
-        return float(fitted.weights_.max())
-
-
-@pytest.mark.engines
-def test_surviving_dask_searches_with_scattered_data(dask_cluster, tmp_path):
-    register_surviving_dask()
-    accountant = PrivacyAccountant(100.0, path=tmp_path / "ledger.db")
-    X = make_two_circles(50_000, random_state=0)
-    search = GridSearchCV(
-        PrivateMeasure(bounds=(-3, 3.5), depth=3, accountant=accountant),
-        {"epsilon": [0.5, 1.0]},
-        scoring=Scorer(tmp_path / "once"),
-        cv=3,
-    )
-    with parallel_config(backend="surviving-dask", scatter=[X]):
-        search.fit(X)
-    # Six folds and the last fit, and additionally what the dead worker had paid for.
-    assert len(accountant) >= 8 and (tmp_path / "once").exists()
 
 
 def _values(filtration, x, once):

@@ -1,6 +1,5 @@
 """Input validation, containers, parallel tasks and privacy checks.
 
 Most other packages use it, and it uses only ``privacy``. Modules that begin with an underscore are
-internal. The public modules are ``utils.dask_backend``, ``utils.discovery`` and
-``utils.estimator_checks``.
+internal. The public modules are ``utils.discovery`` and ``utils.estimator_checks``.
 """
