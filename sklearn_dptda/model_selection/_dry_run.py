@@ -7,6 +7,7 @@ releases is unknown.
 
 import copy
 import math
+import warnings
 from dataclasses import replace
 from functools import singledispatch
 from typing import Any, Literal, NamedTuple
@@ -35,7 +36,13 @@ from sklearn_dptda.model_selection._planned_releases import (
     together,
     worst,
 )
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning, PrivateEstimatorMixin
+from sklearn_dptda.model_selection._release_once import paid_by
+from sklearn_dptda.privacy import (
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    PrivacyLeakWarning,
+    PrivateEstimatorMixin,
+)
 from sklearn_dptda.privacy._estimator import learners_in
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
@@ -62,12 +69,19 @@ def planned_loss(
     return_train_score: bool = False,
     method: Literal["fit", "fit_transform", "transform", "predict", "score"] | None = None,
     accountant: PrivacyAccountant | None = None,
+    rehearse: Any = None,
 ) -> PlannedLoss:
     """Compute the privacy loss of a call in advance.
 
-    Nothing is fitted, released or spent, and the values of ``X`` are not used.
+    Nothing is released or spent. Nothing is fitted either, and the values of ``X`` are
+    not used, unless you ask for a rehearsal.
 
     %(plan_parameters)s
+    rehearse : array-like, list of clouds, or pair (X, y), default=None
+        Made-up or public data on which a clone of the estimator is fitted, to count the
+        releases of composites whose number of fits is unknown otherwise, such as
+        ``BaggingClassifier``. It needs the columns, classes and, if the number of fits
+        depends on it, the size of the data of the call. Not with ``cv``.
 
     Returns
     -------
@@ -80,8 +94,8 @@ def planned_loss(
         If a parameter of a private estimator is out of range, or if the number of
         releases is unknown. It is unknown for private estimators inside of
         composites other than pipelines, unions, column transformers, grid, halving
-        grid and randomized searches; if ``scoring`` is a function; and in a search
-        that draws from distributions without a seed.
+        grid and randomized searches, unless you pass ``rehearse``; if ``scoring`` is
+        a function; and in a search that draws from distributions without a seed.
 
     Warns
     -----
@@ -106,7 +120,9 @@ def planned_loss(
     for later rounds of halving. Halving may end sooner, and a cache
     (``Pipeline(memory=...)``) may answer for steps with a seed. A search inside of
     folds counts its own folds as if each fold had all rows. The plan does not see
-    releases inside of your own functions.
+    releases inside of your own functions. A rehearsal sees them, but it shows one
+    course of a call: a search over ``epsilon`` may choose a more expensive candidate
+    for other data.
 
     Examples
     --------
@@ -120,7 +136,14 @@ def planned_loss(
     shape = _PublicShape.of(X)
     if method is not None and method not in _METHODS:
         raise ValueError(f"method must be None or one of {sorted(_METHODS)}; got {quoted(method)}.")
-    if cv is not None:
+    if rehearse is not None:
+        if cv is not None or method not in (None, "fit", "fit_transform"):
+            raise ValueError(
+                "rehearse plans one fit: leave cv at None, and method at None, 'fit' or "
+                "'fit_transform'."
+            )
+        plan = _rehearsed(estimator, method or "fit", rehearse)
+    elif cv is not None:
         if method is not None:
             raise ValueError(
                 "method must be None if cv is given, because cross-validation fits and scores."
@@ -207,6 +230,39 @@ def check_budget(
     return plan
 
 
+def _rehearsed(estimator, method, data):
+    """Return the loss of a call on made-up data, which pays to accountants of its own."""
+    payers: list[tuple[Any, PrivacyAccountant]] = []
+
+    def counts(payer):
+        payers.append((payer, PrivacyAccountant(math.inf)))
+        return payers[-1][1]
+
+    rehearsal = paid_by(clone(estimator), estimator, counts)
+    with warnings.catch_warnings(action="ignore"):
+        getattr(rehearsal, method)(*(data if isinstance(data, tuple) else (data,)))
+    plan = together(
+        PlannedLoss((PlannedRelease(spend.estimator, _promised(spend), accountant=payer),))
+        for payer, budget in payers
+        for spend in budget.spends()
+    )
+    return replace(plan, rehearsed=True)
+
+
+def _promised(spend):
+    """Return the guarantee of a release that a ledger has counted."""
+    return PrivacyGuarantee(
+        spend.epsilon,
+        spend.delta,
+        spend.adjacency,
+        spend.unit,
+        "mechanism of a rehearsal",
+        spend.what,
+        seeded=False,
+        rho=spend.rho,
+    )
+
+
 class _PublicShape(NamedTuple):
     """The properties of ``X`` that a plan uses. None of them depends on its values."""
 
@@ -273,7 +329,7 @@ def _refuse_hidden(estimator):
     if _holds_private(_parameters(estimator)):
         raise ValueError(
             f"{type(estimator).__name__} holds private estimators, and the number of their fits is "
-            "unknown. Plan these estimators one by one."
+            "unknown. Pass rehearse=X, made-up or public data, or plan these estimators one by one."
         )
     return PlannedLoss()
 

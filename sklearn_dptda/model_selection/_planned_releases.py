@@ -71,6 +71,8 @@ class PlannedLoss:
         Accountant of the estimators without one of their own. Its composition
         rule is used to add the losses. None uses the accountant of the surrounding
         ``with`` block, if any.
+    rehearsed : bool, default=False
+        Whether the releases were counted in a fit to made-up data.
 
     Attributes
     ----------
@@ -89,6 +91,7 @@ class PlannedLoss:
     releases: tuple[PlannedRelease, ...] = ()
     at_most: bool = False
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
+    rehearsed: bool = False
 
     @property
     def n_releases(self) -> int:
@@ -221,6 +224,7 @@ class PlannedLoss:
         loss, payer = self.total(), self._payer()
         rule = "basic" if payer is None else payer.composition
         count = f"{'At most ' * self.at_most}{self.n_releases} release{'s' * (self.n_releases > 1)}"
+        count += " in a rehearsal" * self.rehearsed
         return (
             f"{count}: {', '.join(map(str, self.releases))}; together epsilon={loss.epsilon:g}, "
             f"delta={loss.delta:g} by {rule} composition."

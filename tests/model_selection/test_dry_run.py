@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import BaggingClassifier
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
@@ -28,6 +28,7 @@ from sklearn.utils import get_tags
 from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG
 from sklearn_dptda.decomposition import PrivatePCA
+from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism, PrivateMeasure
 from sklearn_dptda.model_selection import check_budget, planned_loss
@@ -504,3 +505,28 @@ def test_planned_loss_refuses_halving_over_the_cost():
     # An estimator that pays nothing may have any number of rounds.
     free = HalvingGridSearchCV(LogisticRegression(), {"C": [1, 2]}, resource="max_iter")
     assert planned_loss(free, np.zeros((600, 2))).n_releases == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*without privacy")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda lda: BaggingClassifier(lda, n_estimators=3),
+        lambda lda: VotingClassifier([("one", lda), ("two", clone(lda).set_params(epsilon=0.3))]),
+        lambda lda: GridSearchCV(lda, {"epsilon": [0.1, 0.2]}, cv=2, refit=False),
+    ],
+    ids=["bagging", "voting", "search"],
+)
+def test_rehearsed_loss_is_what_the_call_pays(make):
+    rng, budget = np.random.default_rng(0), PrivacyAccountant(99.0, 1e-3)
+    X, y = rng.uniform(size=(60, 2)), np.arange(60) % 2
+    lda = DPLinearDiscriminantAnalysis([0, 1], 0.4, bounds=(0, 1), accountant=budget)
+    model = make(lda)
+    plan = planned_loss(model, rehearse=(rng.uniform(size=(60, 2)), y))
+    assert len(budget) == 0 and "in a rehearsal" in str(plan) and not plan.at_most
+    plan.check()
+    model.fit(X, y)
+    assert len(budget) == plan.n_releases > 1
+    assert budget.total() == pytest.approx(plan.total())
+    with pytest.raises(ValueError, match="rehearse plans one fit"):
+        planned_loss(model, rehearse=(X, y), cv=3)
