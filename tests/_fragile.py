@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from sklearn_dptda.model_selection._replicates import _Shelf
+from sklearn_dptda.model_selection._replicates import _KeptReplicates
 
 # Windows has no signal that cannot be caught, and other signals end a process at once.
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
@@ -218,7 +218,7 @@ class Interrupted(TransformerMixin, BaseEstimator):
 @contextlib.contextmanager
 def reported(folder, monkeypatch):
     """Create ``kept-3`` when this process has put aside three releases, ``received`` at Ctrl-C."""
-    keep, count = _Shelf.keep, itertools.count()
+    keep, count = _KeptReplicates.keep, itertools.count()
 
     def kept(*arguments):
         # A release that is handed over now is put aside when the next one comes.
@@ -230,7 +230,7 @@ def reported(folder, monkeypatch):
         open(os.path.join(folder, "received"), "x").close()
         signal.default_int_handler(*arguments)
 
-    monkeypatch.setattr(_Shelf, "keep", kept)
+    monkeypatch.setattr(_KeptReplicates, "keep", kept)
     before = signal.signal(signal.SIGINT, received)
     try:
         yield

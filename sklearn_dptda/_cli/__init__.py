@@ -1,7 +1,7 @@
 """The command line: ``python -m sklearn_dptda``.
 
 The module ``_main`` lists the commands. Each command that spends privacy budget describes a
-``PaidRelease``, and ``run_paid`` makes the release in five steps: plan, refuse, read, pay, write.
+``CommandRelease``, which ``run_paid`` makes in five steps: plan, refuse, read, pay, write.
 Error messages never quote a record.
 """
 

@@ -18,7 +18,7 @@ from sklearn_dptda._cli._command import (
     scaled_bounds,
 )
 from sklearn_dptda._cli._output import finite_or_none
-from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, run_paid
+from sklearn_dptda._cli._paid_run import PAYING_HELP, CommandRelease, add_paying, run_paid
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.filtration import DTMFiltration, GridFiltration
 from sklearn_dptda.filtration._grid_filtration import remark_on_sides
@@ -63,7 +63,7 @@ def _add_function(parser):
     parser.add_argument("--resolution", type=int, help="number of grid nodes per axis")
 
 
-class _FunctionRelease(PaidRelease):
+class _FunctionRelease(CommandRelease):
     """A release computed from the distance-to-measure of points."""
 
     def __init__(self, args, private):

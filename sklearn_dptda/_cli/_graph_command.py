@@ -9,7 +9,7 @@ from scipy.io import mmread
 from scipy.sparse import csr_array, load_npz, save_npz
 
 from sklearn_dptda._cli._command import Command, add_epsilon, at_least_one
-from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, run_paid
+from sklearn_dptda._cli._paid_run import PAYING_HELP, CommandRelease, add_paying, run_paid
 from sklearn_dptda._cli._read_points import (
     check_is_file,
     parsed,
@@ -20,7 +20,7 @@ from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.graph._adjacency import check_graph, check_links, of_pairs
 
 
-class GraphRelease(PaidRelease):
+class GraphRelease(CommandRelease):
     """A graph in which some pairs of nodes are flipped."""
 
     files = ("graph.json", "graph.npz")

@@ -95,7 +95,7 @@ _NOT_IN_REPORTS = {"run", "points", "graph", "ledger", "budget", "dry_run", "out
 }
 
 
-class PaidRelease:
+class CommandRelease:
     """The release that one run of a command makes from its arguments.
 
     ``private`` is the estimator that pays, and ``planned`` is the estimator for which the loss is

@@ -19,7 +19,7 @@ from sklearn_dptda._cli._command import (
 )
 from sklearn_dptda._cli._gaps import column_places
 from sklearn_dptda._cli._output import finite_or_nulls, refuse_formulas
-from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, run_paid
+from sklearn_dptda._cli._paid_run import PAYING_HELP, CommandRelease, add_paying, run_paid
 from sklearn_dptda._cli._read_points import as_numbers, read_table
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree
 from sklearn_dptda.metric_privacy import PrivateMeasure
@@ -35,7 +35,7 @@ _MAX_COLUMNS_UNCHECKED, _MAX_ROWS_NEEDED = 32, 5000
 _MAX_COLUMNS_PRINTED = 5
 
 
-class _RowRelease(PaidRelease):
+class _RowRelease(CommandRelease):
     """A release of rows, which belong to people if there is a column of ids."""
 
     def __init__(self, args, private):

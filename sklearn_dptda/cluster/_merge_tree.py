@@ -287,7 +287,7 @@ def morse_linkage(
         raise ValueError(
             f"saddle_search must be one of {sorted(SEARCHES)}; got {quoted(saddle_search)}."
         )
-    barriers, edges, saddles = _joined(graph)
+    barriers, edges, saddles = _tree_of_barriers(graph)
     heights = np.diag(barriers).copy()
     mode_weights = np.bincount(graph.owners, density.weights, minlength=graph.n_known)
     return MergeTree(
@@ -302,7 +302,7 @@ def morse_linkage(
     )
 
 
-def _joined(graph: BarrierGraph | CentreGraph) -> tuple[FloatArray, IntArray, FloatArray]:
+def _tree_of_barriers(graph: BarrierGraph | CentreGraph) -> tuple[FloatArray, IntArray, FloatArray]:
     """Barriers, edges and saddles of the tree of the known modes, perhaps through other modes."""
     n = graph.n_known
     barriers = np.full((n, n), np.inf)

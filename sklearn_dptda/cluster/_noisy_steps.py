@@ -34,7 +34,7 @@ from sklearn_dptda.utils._distances import farthest_first
 
 
 @dataclass(frozen=True)
-class _Rules:
+class _StepRules:
     """Public constants of the steps, chosen together on the tables of doc/measured/clusters.md.
 
     Radii are in root mean square radii of the standardised rows.
@@ -96,7 +96,7 @@ class _Rules:
     kmeans_share: float = 0.45 / 0.95
 
 
-RULES = _Rules()
+RULES = _StepRules()
 # Largest number of coordinates of all candidates for points far apart, which is enough if there are
 # many columns.
 _CANDIDATE_NUMBERS = 1 << 20

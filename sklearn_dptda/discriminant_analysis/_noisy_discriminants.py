@@ -45,7 +45,7 @@ class _Shares:
 
 
 @dataclass(frozen=True)
-class _Rules:
+class _DiscriminantRules:
     """Public constants, which were measured in doc/measured/classifiers.md."""
 
     shares: dict[str, _Shares] = field(
@@ -85,7 +85,7 @@ class _Rules:
     clear: float = 4.0
 
 
-_RULES = _Rules()
+_RULES = _DiscriminantRules()
 # Share of the choice of a part of the box that goes to the choice itself. The rest goes to the
 # count before it.
 _OF_CHOICE = 0.8

@@ -196,7 +196,7 @@ class PeopleHistogram:
     def _whole(self) -> _Pairs:
         """Merge all pieces into one."""
         if len(self._pieces) != 1:
-            self._pieces = [_joined(self._pieces, self.lattice.counts.size)]
+            self._pieces = [_merged_pairs(self._pieces, self.lattice.counts.size)]
         return self._pieces[0]
 
     def __add__(self, other: object) -> "PeopleHistogram":
@@ -237,7 +237,7 @@ def _weights(codes: IntArray, counts: IntArray, totals: IntArray) -> IntArray:
     return (upto << WEIGHT_BITS) // n - ((upto - counts) << WEIGHT_BITS) // n
 
 
-def _joined(pieces: list[_Pairs], n_nodes: int) -> _Pairs:
+def _merged_pairs(pieces: list[_Pairs], n_nodes: int) -> _Pairs:
     """Merge pieces of one cloud by the ids of its people."""
     if not pieces:
         none = np.empty(0, dtype=np.int64)

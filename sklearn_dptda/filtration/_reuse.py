@@ -13,7 +13,7 @@ from sklearn_dptda.privacy._digest import digest_of
 from sklearn_dptda.privacy._parameters import quoted
 
 
-class _Shelf:
+class _KeptFunctions:
     """Functions by the digest of everything that decides about them, the latest ones last."""
 
     def __init__(self, max_bytes: int) -> None:
@@ -39,7 +39,7 @@ class _Shelf:
                 self._bytes -= dropped
 
 
-_SHELVES: list[_Shelf] = []
+_SHELVES: list[_KeptFunctions] = []
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def reuse_functions(max_bytes: int = 1 << 30) -> Iterator[None]:
     """
     if not max_bytes > 0:
         raise ValueError(f"max_bytes must be positive; got {quoted(max_bytes)}.")
-    shelf = _Shelf(max_bytes)
+    shelf = _KeptFunctions(max_bytes)
     _SHELVES.append(shelf)
     try:
         yield

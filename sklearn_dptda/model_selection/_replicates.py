@@ -216,7 +216,7 @@ def release_replicates(
     if plan is not None and name is None:
         (plan * n_replicates).check()
     pays_ahead = plan is not None and (repeats or _stays_here(estimator))
-    shelf = _Shelf(estimator, plan if pays_ahead else None)
+    shelf = _KeptReplicates(estimator, plan if pays_ahead else None)
     releases: list[Any] = [None] * n_replicates
     if name is not None and shelf.has_paid(tasks[0]):
         try:
@@ -313,7 +313,7 @@ def _tasks(estimator, X, seeds, name):
     ]
 
 
-class _Shelf:
+class _KeptReplicates:
     """Store replicates that were paid for in advance, beside the last of their payments.
 
     Only private output is stored: results of estimators that end in a private step, whose payment

@@ -48,7 +48,7 @@ _CHOICE_SHARE, _LOSS_PER_BONUS, _MOST_BONUS = 0.2, 1000.0, 2.0
 # unit.
 _UNIT = 2**12
 # Weights of caps are integers, and that of the first cap is 2 to this power.
-_WEIGHT_BITS = 20
+_CAP_WEIGHT_BITS = 20
 # This share of the range exceeds the errors of two bottleneck distances. Hera takes differences
 # below 2e-10 of the longest bar for zero.
 _ROUNDING = 2.0**-30
@@ -70,7 +70,7 @@ def prior_of_caps(
     if loss < _LEAST_LOSS:
         return [1]
     rate = min(loss / _LOSS_PER_PRIOR, _MOST_PRIOR)
-    return [round(math.ldexp(math.exp(rate * j), _WEIGHT_BITS)) for j in range(len(caps))]
+    return [round(math.ldexp(math.exp(rate * j), _CAP_WEIGHT_BITS)) for j in range(len(caps))]
 
 
 class ChoiceOfCap(NamedTuple):

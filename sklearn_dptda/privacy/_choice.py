@@ -17,7 +17,7 @@ from sklearn_dptda.privacy._parameters import quoted
 # The smallest weight of a candidate, in units of the largest one: 2**-199.
 _LEAST_WEIGHT = 1e-60
 # The largest weight is 2**300, so that the smallest one keeps more than the 53 bits of a float.
-_WEIGHT_BITS = 300
+_CHOICE_WEIGHT_BITS = 300
 # Weights down to 1e-60 have exponents of up to 139 nats, with a relative rounding error of 2**-53.
 # The relative error of each weight is less than 2**-45. Two weights and two sums change a loss by
 # less than this number.
@@ -148,10 +148,10 @@ def _permute_and_flip(weights: Sequence[int], noise: NoiseSource) -> int:
     order = list(range(len(weights)))
     noise.shuffle(order)
     # The candidate with the largest weight is always accepted, unless another one was before it.
-    return next(index for index in order if noise.below(1 << _WEIGHT_BITS) < weights[index])
+    return next(index for index in order if noise.below(1 << _CHOICE_WEIGHT_BITS) < weights[index])
 
 
 def _weights(excesses: ArrayLike, rate: float) -> list[int]:
     """Integers proportional to ``exp(-rate * excess)``, with the precision of floats."""
     weights = np.maximum(np.exp(-rate * np.array(excesses)), _LEAST_WEIGHT)
-    return [int(weight) for weight in np.ldexp(weights, _WEIGHT_BITS)]
+    return [int(weight) for weight in np.ldexp(weights, _CHOICE_WEIGHT_BITS)]

@@ -563,7 +563,7 @@ def noting() -> Iterator[Callable[..., None]]:
         if _numbers(folder)[-1:] >= [number] or not (make or os.path.isdir(folder)):
             return
         new = os.path.join(folder, f"{number}.{uuid.uuid4().hex}")
-        with _said(folder):
+        with _warning_if_not_written(folder):
             if not os.path.isabs(folder):
                 raise FileNotFoundError(errno.ENOENT, "this user has no home directory")
             os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -576,7 +576,7 @@ def noting() -> Iterator[Callable[..., None]]:
 
     yield note
     for new, folder, name in prepared:
-        with _said(folder):
+        with _warning_if_not_written(folder):
             # Another process may have set a higher mark in the meantime and removed this one.
             with suppress(FileNotFoundError):
                 os.replace(new, os.path.join(folder, name))
@@ -609,7 +609,7 @@ def _seen(state: State, mark: tuple[str, str] | None) -> State:
 
 
 @contextmanager
-def _said(folder: str) -> Iterator[None]:
+def _warning_if_not_written(folder: str) -> Iterator[None]:
     """Warn and continue if no mark can be written."""
     try:
         yield

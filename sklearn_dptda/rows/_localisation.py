@@ -23,7 +23,7 @@ Budget = TypeVar("Budget", bound=FitBudget)
 
 
 @dataclass(frozen=True)
-class _Rules:
+class _LocalisationRules:
     """Public constants of runs and balls, measured in doc/measured/clusters.md."""
 
     # Standard deviations of noise above which a first run of cells stands out, and above which
@@ -57,7 +57,7 @@ class _Rules:
     room: float = 1.1
 
 
-_RULES = _Rules()
+_RULES = _LocalisationRules()
 
 
 def standing_out(

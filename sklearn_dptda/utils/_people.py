@@ -246,20 +246,22 @@ class PeopleCounts:
     def __add__(self, other: "PeopleCounts") -> "PeopleCounts":
         pieces = [*self.pieces, *other.pieces]
         sizes = list(map(len, pieces))
-        return PeopleCounts(pieces if 2 * max(sizes) > sum(sizes) else [_joined(pieces)])
+        return PeopleCounts(
+            pieces if 2 * max(sizes) > sum(sizes) else [_rows_of_each_person(pieces)]
+        )
 
     def total(self) -> Mapping[Any, tuple[int, int]]:
         """Return the numbers of rows and parts of each person."""
-        counts = _joined(self.pieces)
+        counts = _rows_of_each_person(self.pieces)
         check_ids(list(counts))
         return counts
 
     def distinct(self) -> int:
         """Return the number of people."""
-        return len(_joined(self.pieces))
+        return len(_rows_of_each_person(self.pieces))
 
 
-def _joined(pieces: list[dict[Any, tuple[int, int]]]) -> dict[Any, tuple[int, int]]:
+def _rows_of_each_person(pieces: list[dict[Any, tuple[int, int]]]) -> dict[Any, tuple[int, int]]:
     if len(pieces) == 1:
         return pieces[0]
     joined: dict[Any, tuple[int, int]] = {}

@@ -220,7 +220,7 @@ def law_of(draw):
 
 @pytest.mark.parametrize("bounded_range", [True, False])
 def test_private_choice_has_the_law_of_its_weights(bounded_range, monkeypatch):
-    monkeypatch.setattr(_choice, "_WEIGHT_BITS", 2)
+    monkeypatch.setattr(_choice, "_CHOICE_WEIGHT_BITS", 2)
     monkeypatch.setattr(_choice, "_weights", lambda *_: [1, 4, 2])
     law = law_of(lambda source: _choice._chosen([0, 0, 0], 1.0, source, bounded_range))
     expected = LAWS[bounded_range](-np.log([0.25, 1.0, 0.5]), 1.0)
