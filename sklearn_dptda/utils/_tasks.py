@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from joblib import Parallel, delayed, parallel_config
-from joblib.parallel import get_active_backend
+from joblib.parallel import ThreadingBackend, get_active_backend
 
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 
@@ -111,12 +111,14 @@ def _finished(
 ) -> Iterator[tuple[int, Any]]:
     """Yield (index, result) as tasks finish; raise if the engine fails."""
     function, common = work
-    if engine == "multiprocessing":
-        # A pool of this backend waits for ever for the result of a worker that has died.
-        options = {"backend": "loky", **options}
     backend, _ = get_active_backend(prefer=options.get("prefer"))
     # A backend that returns results only at the end loses finished results if it fails.
-    as_they_finish = engine is None or getattr(backend, "supports_return_generator", False)
+    as_they_finish = getattr(backend, "supports_return_generator", False)
+    if engine is None and not isinstance(backend, ThreadingBackend):
+        n_jobs, as_they_finish, options = 1, True, {**options, "backend": "sequential"}
+    elif engine == "multiprocessing":
+        # A pool of this backend waits for ever for the result of a worker that has died.
+        as_they_finish, options = True, {**options, "backend": "loky"}
     tasks = (
         delayed(_attempt)(engine is not None, function, index, *common, *item)
         for index, item in missing

@@ -310,7 +310,7 @@ def test_release_replicates_lose_nothing_to_any_death(filtration, tmp_path, back
 @pytest.mark.parametrize(
     ("backend", "n_kept"),
     # The tasks of a batch of loky return together. The first batches are small.
-    [("sequential", 29), ("threading", 29), ("loky", 10), ("multiprocessing", 29)],
+    [("sequential", 29), ("threading", 29), ("loky", 10)],
 )
 def test_release_replicates_keep_what_is_finished_at_ctrl_c(
     filtration, tmp_path, monkeypatch, backend, n_kept
