@@ -215,7 +215,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
     def _pay_and_flip(self, pairs: Pairs, A: csr_array) -> tuple[Paid, Iterator[NDArray[np.int64]]]:
         """Spend the budget, and return the ranks of the flipped pairs, part by part."""
         self._check_promise()
-        with self._paid(self.privacy_guarantee_, records=A) as seeds:
+        with self._paid(self.privacy_guarantee_, records=(pairs, A)) as seeds:
             noise, numerator = NoiseSource(*seeds), self._numerator()
             flips = noise.cross(
                 A,

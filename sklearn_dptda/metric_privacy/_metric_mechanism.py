@@ -208,7 +208,7 @@ class MetricMechanism(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
             )
         all_draws = replace(guarantee, epsilon=n_draws * guarantee.epsilon)
         # What a fit has learnt from public input, such as candidates, decides as well.
-        with self._paid(all_draws, records=(records, state(self))) as seeds:
+        with self._paid(all_draws, records=(records, state(self), n_draws)) as seeds:
             yield seeds
 
 

@@ -21,6 +21,7 @@ from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoG, MorseMerging
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
+from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.model_selection import PrivateMassSearch
 from sklearn_dptda.preprocessing import PrivateBounds
@@ -266,3 +267,14 @@ def test_named_accountant_refuses_what_it_cannot_hold():
     with pytest.raises(ValueError, match="name must be a string"):
         budget.under("")
     assert len(budget) == 0
+
+
+def test_name_refuses_another_release_of_the_same_graph():
+    # All links and all pairs of one matrix are different records, flipped by the same coins.
+    A = np.triu(np.random.default_rng(0).integers(0, 2, (9, 9)), 1)
+    budget = PrivacyAccountant(9.0)
+    first, second = (EdgeFlip(1.0, accountant=budget.under("work")).fit(A + A.T) for _ in range(2))
+    first.transform(A + A.T)
+    with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
+        second.transform_links(A + A.T)
+    assert len(budget) == 1
