@@ -368,16 +368,17 @@ def _happened(spent, unfinished):
 @contextmanager
 def _repeatable(beside, accountant, spent, resumes):
     """Yield the accountant under a name that is kept as long as a payment has no release."""
-    path, ends = beside / NAME, True
+    # A second Ctrl-C must not delete the name of a release that was paid for.
+    path, ends = beside / NAME, False
     with suppress(FileExistsError), whole_file(str(path)) as temporary:
         Path(temporary).write_text(uuid.uuid4().hex, encoding="utf-8")
     name = path.read_text(encoding="utf-8")
     try:
         yield accountant.under(name)
         spent.look(accountant, name)
+        ends = True
     except AnotherRelease:
         # The name stays, because it belongs to the payment of the interrupted run.
-        ends = False
         raise ValueError(
             f"the interrupted run in {beside.parent} had other arguments or another file. Nothing "
             "was charged. Repeat the original command with --resume."

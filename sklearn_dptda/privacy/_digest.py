@@ -54,7 +54,9 @@ class _Describer(pickle.Pickler):
             return NotImplemented
         if isinstance(value, type | FunctionType):
             return _described, _imported(value)
-        if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray):
+            return _described, (np.asarray(value.data), np.ma.getmaskarray(value))
+        if type(value) in (np.ndarray, np.memmap):
             if value.dtype.hasobject:
                 return _described, (value.shape, _ordered(value.ravel().tolist()))
             # The order in memory decides nothing, nor does the file of an array that is mapped.
@@ -101,7 +103,11 @@ def _ordered(value: Any) -> Any:
 def _imported(value: Any) -> tuple[str, str, str]:
     """Return module and name of a function or class, and the version of its package."""
     module, name = str(value.__module__), value.__qualname__
-    if module == "__main__" or "<" in name:
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    # A wrapper may bear the name of the function that it wraps.
+    if module == "__main__" or found is not value:
         raise _NotImported(
             f"{name} cannot be imported by another process, which would have to recognise it. "
             "Under a name, define functions and classes in a module."

@@ -439,6 +439,8 @@ class Ledger:
         """Move a ledger from memory to a temporary file, which other processes can open."""
         with process_lock:
             if isinstance(self.store, MemoryStore):
+                # The file has no folder for marks, where the secret could be kept.
+                self.secret()
                 folder = tempfile.mkdtemp(prefix="sklearn_dptda_")
                 atexit.register(_remove, folder, os.getpid())
                 store = self.store.move_to(os.path.join(folder, "budget.db"))

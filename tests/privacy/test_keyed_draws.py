@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from fractions import Fraction
-from functools import partial
+from functools import partial, wraps
 from hashlib import sha256
 
 import numpy as np
@@ -173,6 +173,12 @@ def test_pickle_of_a_fitted_estimator_holds_no_key():
         (model[0] if hasattr(model, "steps") else model).accountant = named
         assert KEY._secret in pickle.dumps(model)
         assert KEY._secret not in pickle.dumps(model.fit(data))
+
+
+def test_under_works_after_a_memory_ledger_was_shared():
+    budget = PrivacyAccountant(1.0)
+    pickle.dumps(budget)
+    assert budget.under("a").turn(1).line == budget.under("a").turn(1).line
 
 
 def test_tag_of_a_key_is_a_code_of_its_secret():
@@ -366,6 +372,11 @@ def test_digest_of_refuses_code_that_cannot_be_imported():
     for nameless in (inner, lambda X: X, partial(inner), make_pipeline(FunctionTransformer(inner))):
         with pytest.raises(ValueError, match="define functions and classes in a module"):
             digest_of(nameless)
+    # A wrapper has the name of what it wraps.
+    with pytest.raises(ValueError, match="define functions and classes in a module"):
+        digest_of(wraps(_twice)(lambda X: 3 * X))
+    masks = [np.ma.array([1.0, 2.0], mask=mask) for mask in ([0, 1], [1, 0])]
+    assert digest_of(masks[0]) != digest_of(masks[1])
     for module in (sys, threading.Lock()):
         with pytest.raises(ValueError, match="cannot be described"):
             digest_of(module)
