@@ -36,7 +36,7 @@ from sklearn_dptda.model_selection._planned_releases import (
     together,
     worst,
 )
-from sklearn_dptda.model_selection._release_once import paid_by
+from sklearn_dptda.model_selection._release_once import paid_by, same_copies, searches_accountants
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -136,25 +136,26 @@ def planned_loss(
     shape = _PublicShape.of(X)
     if method is not None and method not in _METHODS:
         raise ValueError(f"method must be None or one of {sorted(_METHODS)}; got {quoted(method)}.")
-    if rehearse is not None:
-        if cv is not None or method not in (None, "fit", "fit_transform"):
-            raise ValueError(
-                "rehearse plans one fit: leave cv at None, and method at None, 'fit' or "
-                "'fit_transform'."
+    with same_copies(estimator):
+        if rehearse is not None:
+            if cv is not None or method not in (None, "fit", "fit_transform"):
+                raise ValueError(
+                    "rehearse plans one fit: leave cv at None, and method at None, 'fit' or "
+                    "'fit_transform'."
+                )
+            plan = _rehearsed(estimator, method or "fit", rehearse)
+        elif cv is not None:
+            if method is not None:
+                raise ValueError(
+                    "method must be None if cv is given, because cross-validation fits and scores."
+                )
+            plan = _paid_by_folds(
+                estimator, shape, cv=cv, scoring=scoring, return_train_score=return_train_score
             )
-        plan = _rehearsed(estimator, method or "fit", rehearse)
-    elif cv is not None:
-        if method is not None:
-            raise ValueError(
-                "method must be None if cv is given, because cross-validation fits and scores."
-            )
-        plan = _paid_by_folds(
-            estimator, shape, cv=cv, scoring=scoring, return_train_score=return_train_score
-        )
-    else:
-        # An estimator without transform pays as much for fit_transform as for fit.
-        usual = "fit" if isinstance(estimator, BaseSearchCV) else "fit_transform"
-        plan = _paid_by(estimator, method or usual, shape)
+        else:
+            # An estimator without transform pays as much for fit_transform as for fit.
+            usual = "fit" if isinstance(estimator, BaseSearchCV) else "fit_transform"
+            plan = _paid_by(estimator, method or usual, shape)
     learners, _ = learners_in([estimator])
     if learners and plan.releases:
         warn_caller(
@@ -232,6 +233,11 @@ def check_budget(
 
 def _rehearsed(estimator, method, data):
     """Return the loss of a call on made-up data, which pays to accountants of its own."""
+    if searches_accountants(estimator):
+        raise ValueError(
+            "The candidates of a search have accountants, which a rehearsal would charge. Search "
+            "over other parameters."
+        )
     payers: list[tuple[Any, PrivacyAccountant]] = []
 
     def counts(payer):

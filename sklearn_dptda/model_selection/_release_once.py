@@ -1,12 +1,13 @@
 """One release in a task that a computing engine may run more than once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
 from sklearn_dptda.privacy import PrivateEstimatorMixin
-from sklearn_dptda.privacy._accountant import PrivacyAccountant
+from sklearn_dptda.privacy._accountant import NamedAccountant, PrivacyAccountant
 from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._release import release
 
@@ -124,7 +125,33 @@ def searches_accountants(estimator: BaseEstimator) -> bool:
     """Whether the candidates of a search have accountants of their own."""
     values = parameters_named(estimator, "param_grid", "param_distributions").values()
     grids = [g for v in values for g in (v if isinstance(v, list | tuple) else [v])]
-    return any(name.split("__")[-1] == "accountant" for grid in grids for name in grid)
+    return any(
+        name.split("__")[-1] == "accountant" or any(map(_has_accountant, _listed(grid[name])))
+        for grid in grids
+        for name in grid
+    )
+
+
+def _listed(values: Any) -> Any:
+    return values if isinstance(values, list | tuple) else [values]
+
+
+def _has_accountant(candidate: Any) -> bool:
+    """Whether a candidate of a search is an estimator that pays by itself."""
+    is_estimator = hasattr(candidate, "get_params") and not isinstance(candidate, type)
+    return is_estimator and bool(parameters_named(candidate, "accountant"))
+
+
+@contextmanager
+def same_copies(estimator: BaseEstimator) -> Iterator[None]:
+    """Let clones that are made in this block and never fitted use up no names."""
+    payers = [each for each in payers_of(estimator).values() if isinstance(each, NamedAccountant)]
+    counts = [payer._n_copies for payer in payers]
+    try:
+        yield
+    finally:
+        for payer, count in zip(payers, counts, strict=True):
+            payer._n_copies = count
 
 
 def refuse_unrepeatable(estimator: BaseEstimator) -> None:

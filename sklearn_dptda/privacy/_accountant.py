@@ -676,6 +676,10 @@ class NamedAccountant(PrivacyAccountant):
     own, which travels with its task, and is in no pickle once it has been used. A task that runs
     again, or a search that is repeated, finds its payment in the ledger.
 
+    A template that is cloned in workers alone is unused here, and is published with what they have
+    fitted. What was pickled before it was ever copied therefore gives no keys to its clones
+    elsewhere, so that such ensembles are refused.
+
     ``digest`` is one of everything that determines the releases, if the caller knows it. Otherwise
     the releasing step digests itself and its records. Without a name, the work cannot be
     repeated in another call: then the digest is ``b""``, as the records are always the same.
@@ -693,6 +697,7 @@ class NamedAccountant(PrivacyAccountant):
         self.__dict__.update(vars(accountant))
         self._take(key, name)
         self._digest = digest
+        self._is_copy = self._is_elsewhere = False
 
     def _take(self, key: ReleaseKey | None, name: str | None) -> None:
         # The key is None in a pickle that was made after the key had been used.
@@ -708,8 +713,9 @@ class NamedAccountant(PrivacyAccountant):
         """Return the turn of the next release; ``determines`` is all that determines it."""
         if self._key is None:
             raise ValueError(
-                "This accountant was used before it was pickled, so that the pickle does not "
-                "contain its key. Set accountant=budget.under(name) again."
+                "This accountant was used before it was pickled, or was cloned in a worker alone, "
+                "so that it has no key. Set accountant=budget.under(name) again, and fit ensembles "
+                "in this process."
             )
         with self._lock:
             self._n_turns += 1
@@ -725,7 +731,9 @@ class NamedAccountant(PrivacyAccountant):
 
     def under(self, name: str) -> "NamedAccountant":
         """Return an accountant whose name follows this name, for a part of the work."""
-        return self._child("under", check_name(name))
+        part = self._child("under", check_name(name))
+        part._is_elsewhere = False
+        return part
 
     def _child(self, *label: Any) -> Self:
         """Return an accountant with a child of the key and of the name."""
@@ -742,7 +750,11 @@ class NamedAccountant(PrivacyAccountant):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         with self._lock:
             self._n_copies += 1
-            return self._child("copy", self._n_copies)
+            copy = self._child("copy", self._n_copies)
+        if self._is_elsewhere and not self._is_copy:
+            copy._key = None
+        copy._is_copy = True
+        return copy
 
     def __enter__(self) -> NoReturn:
         raise ValueError(
@@ -755,9 +767,12 @@ class NamedAccountant(PrivacyAccountant):
         # and the noise of the clones can be undone with the key of the template.
         used = self._n_copies or self._n_turns
         plain = super().__reduce__()
-        return _under, (plain, None if used else self._key, self._name, self._digest)
+        named = None if used else self._key, self._name, self._digest
+        return _under, (plain, named, self._is_copy)
 
 
-def _under(accountant: tuple[Any, ...], *named: Any) -> NamedAccountant:
+def _under(accountant: tuple[Any, ...], named: tuple[Any, ...], is_copy: bool) -> NamedAccountant:
     attach, arguments = accountant
-    return NamedAccountant(attach(*arguments), *named)
+    found = NamedAccountant(attach(*arguments), *named)
+    found._is_copy, found._is_elsewhere = is_copy, True
+    return found

@@ -13,8 +13,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
@@ -23,7 +24,13 @@ from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism
-from sklearn_dptda.model_selection import PrivateMassSearch
+from sklearn_dptda.model_selection import (
+    PrivateMassSearch,
+    check_budget,
+    planned_loss,
+    release_once,
+    release_replicates,
+)
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
@@ -278,3 +285,43 @@ def test_name_refuses_another_release_of_the_same_graph():
     with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
         second.transform_links(A + A.T)
     assert len(budget) == 1
+
+
+@pytest.mark.engines
+def test_ensemble_of_clones_in_workers_is_refused_under_a_name():
+    # Its template would be published with a key that was unused in this process.
+    y, budget = np.arange(len(X)) % 2, PrivacyAccountant(99.0, 1e-3)
+    lda = DPLinearDiscriminantAnalysis(classes=[0, 1], epsilon=9.0, bounds=(0, 1))
+    for name, Ensemble, labels in (
+        ("rest", OneVsRestClassifier, y),
+        ("outputs", MultiOutputClassifier, y[:, None]),
+    ):
+        ensemble = Ensemble(clone(lda).set_params(accountant=budget.under(name)), n_jobs=2)
+        refused = pytest.raises(ValueError, match="fit ensembles in this process")
+        with parallel_config(backend="loky"), refused:
+            ensemble.fit(X, labels)
+        assert not hasattr(ensemble, "estimators_") and len(budget) == 0
+
+
+def test_plan_uses_up_no_names():
+    budget = PrivacyAccountant(99.0, 1e-3)
+    for checks in (True, False):
+        search = search_of_rows(budget.under("work"))
+        if checks:
+            check_budget(search, X)
+        search.fit(X)
+        assert len(budget) == 7
+
+
+def test_candidates_with_accountants_are_refused_under_a_name_and_in_a_rehearsal():
+    budget = PrivacyAccountant(99.0, 1e-3)
+    candidates = [DPLloyd(k, 0.5, bounds=(0, 1), accountant=budget) for k in (2, 3)]
+    search = GridSearchCV(Pipeline([("m", candidates[0])]), {"m": candidates}, cv=2)
+    for refused in (
+        lambda: planned_loss(search, rehearse=X),
+        lambda: release_once(search, X, "work"),
+        lambda: release_replicates(search, X, 2, name="work"),
+    ):
+        with pytest.raises(ValueError, match="candidates of a search have accountants"):
+            refused()
+    assert len(budget) == 0
