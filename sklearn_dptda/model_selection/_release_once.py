@@ -28,7 +28,8 @@ def release_once(estimator: BaseEstimator, X: Any, name: str) -> Any:
     X : array-like, DataFrame, or list of them
         Input of the estimator. The input of each releasing step must be in memory.
     name : str
-        Public name of the release, which the ledger shows.
+        Public name of the release, which the ledger shows. If several steps release,
+        the name of each begins with it, such as ``"november/cluster"``.
 
     Returns
     -------
@@ -84,7 +85,9 @@ def release_once(estimator: BaseEstimator, X: Any, name: str) -> Any:
     0.8
     """
     refuse_unrepeatable(estimator)
-    copy = paid_by(clone(estimator), estimator, lambda payer: payer and payer.under(name))
+    copy = paid_by(
+        clone(estimator), estimator, lambda payer: payer and payer.under(name), apart=True
+    )
     return release(copy, X)
 
 
@@ -103,17 +106,26 @@ def payers_of(estimator: BaseEstimator) -> dict[str, PrivacyAccountant | None]:
 def paid_by(
     copy: BaseEstimator,
     estimator: BaseEstimator,
-    other: Callable[[Any], PrivacyAccountant | None],
+    other: Callable[[Any], Any],
+    *,
+    apart: bool = False,
 ) -> BaseEstimator:
     """Let a clone of an estimator pay to other accountants: one for all steps of one payer.
 
-    The steps of one payer take turns under one name, so that no two of them share a key.
+    The steps of one payer take turns under one name, so that no two of them share a key. With
+    ``apart``, each of several steps has a name of its own, so that they may run in different
+    processes.
     """
     payers, made = payers_of(estimator), {}
     for payer in payers.values():
         if ledger_of(payer) not in made:
             made[ledger_of(payer)] = other(payer)
-    return copy.set_params(**{name: made[ledger_of(payer)] for name, payer in payers.items()})
+    new = {name: made[ledger_of(payer)] for name, payer in payers.items()}
+    if apart and len(new) > 1:
+        new = {
+            name: payer and payer.under(name[: -len("__accountant")]) for name, payer in new.items()
+        }
+    return copy.set_params(**new)
 
 
 def ledger_of(payer: PrivacyAccountant | None) -> Any:

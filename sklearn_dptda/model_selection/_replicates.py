@@ -8,6 +8,7 @@ Proof: doc/theory/kept_releases.md, "One payment, one release".
 
 import math
 import threading
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -417,7 +418,7 @@ def _release_from(paid, estimator, X, task, repeats):
         return named if pays else Reservation(named, paid if counts else None)
 
     # Steps without an accountant use the default accountant.
-    paid_by(copy, copy, accountant)
+    paid_by(copy, copy, accountant, apart=paid is None)
     if paid is None:
         return release(copy, X)
     try:
@@ -485,8 +486,8 @@ class Reservation(NamedAccountant):
         self._paid = paid
 
     def turn(self, *determines):
-        """Return the turn of the next release, or None if tasks cannot run again."""
-        return None if self._key is None else super().turn(*determines)
+        """Yield the turn of the next release, or None if tasks cannot run again."""
+        return nullcontext() if self._key is None else super().turn(*determines)
 
     def spend(
         self,

@@ -3,7 +3,8 @@
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any, Literal, NoReturn, Self
 
@@ -664,7 +665,7 @@ def check_name(name: object) -> str:
             f"name must be a string of 1 to {_LONGEST_NAME} printable characters, such as "
             f"'ward 3, november'; got {quoted(name)}."
         )
-    return name
+    return str(name)
 
 
 class NamedAccountant(PrivacyAccountant):
@@ -709,19 +710,22 @@ class NamedAccountant(PrivacyAccountant):
         """Whether a turn needs all that determines the release."""
         return self._digest is None
 
-    def turn(self, *determines: Any) -> Turn:
-        """Return the turn of the next release; ``determines`` is all that determines it."""
+    @contextmanager
+    def turn(self, *determines: Any) -> Iterator[Turn]:
+        """Yield the turn of the next release, which is over if its payment in the block succeeds.
+
+        ``determines`` is all that determines the release.
+        """
         if self._key is None:
             raise ValueError(
                 "This accountant was used before it was pickled, or was cloned in a worker alone, "
                 "so that it has no key. Set accountant=budget.under(name) again, and fit ensembles "
                 "in this process."
             )
-        with self._lock:
-            self._n_turns += 1
-            number = self._n_turns
         digest = digest_of(determines) if self._digest is None else self._digest
-        return Turn.of(self._key, self._name, number, digest)
+        with self._lock:
+            yield Turn.of(self._key, self._name, self._n_turns + 1, digest)
+            self._n_turns += 1
 
     def without_key(self) -> Self:
         """Return an accountant that refuses to release, for the pickle of a fitted estimator."""

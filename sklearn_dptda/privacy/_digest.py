@@ -30,7 +30,7 @@ def digest_of(value: object) -> bytes:
     except Exception as error:
         raise ValueError(
             f"X or a parameter cannot be described ({type(error).__name__}). Under a name, pass "
-            "objects that can be pickled."
+            "arrays, data frames, or objects that can be pickled and do not contain themselves."
         ) from None
     return sink.digest()
 

@@ -10,7 +10,7 @@ import secrets
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from html import escape
@@ -246,7 +246,8 @@ class PrivateEstimatorMixin(BaseEstimator):
         """
         # An invalid random state must fail before the payment.
         seeds: list[Seed] = [*spawn_seeds(self.random_state, n_seeds)]
-        turn, payer = None, self._payer()
+        turns: AbstractContextManager[Turn | None] = nullcontext()
+        payer = self._payer()
         if isinstance(payer, NamedAccountant):
             if records is None and payer.needs_records:
                 raise ValueError(
@@ -254,11 +255,12 @@ class PrivateEstimatorMixin(BaseEstimator):
                     "a function of the name and the records. Pass an array or a data frame as X, "
                     "or an accountant without a name."
                 )
-            turn = payer.turn(type(self), deciding_parameters(self), records, seeds)
-        if turn is None and may_repeat:
-            turn = Turn.of(ReleaseKey(), None, 1)
-        key = uuid.uuid4().hex if turn is None else turn.payment
-        self._spend(guarantee, key, {} if turn is None else turn.line)
+            turns = payer.turn(type(self), deciding_parameters(self), records, seeds)
+        with turns as turn:
+            if turn is None and may_repeat:
+                turn = Turn.of(ReleaseKey(), None, 1)
+            key = uuid.uuid4().hex if turn is None else turn.payment
+            self._spend(guarantee, key, {} if turn is None else turn.line)
         if turn is not None:
             # Payment and noise depend on the same key: a repeated draw has a repeated payment.
             seeds = [turn.coins.child(i) if s is None else s for i, s in enumerate(seeds)]

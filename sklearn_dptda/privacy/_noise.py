@@ -250,7 +250,7 @@ class NoiseSource:
 
     Parameters
     ----------
-    seed : int, ReleaseKey or None, default=None
+    seed : int, key or None, default=None
         Source of the randomness.
 
         - None: the operating system's entropy. Laplace and Gaussian noise is drawn
@@ -258,16 +258,15 @@ class NoiseSource:
         - An integer: a NumPy generator with the same discrete distributions. It is
           reproducible and faster, but for tests and study only, because the noise
           can be undone with the seed.
-        - A key: a pseudorandom stream from 256 secret bits, for tasks that may run
-          again. The draws are exact and slow. The noise can be undone with the
-          key, so keep the key secret.
+        - A key, from a payment under a name: a pseudorandom stream from 256 secret
+          bits. The draws are exact and slow.
 
     Attributes
     ----------
     seeded : bool
         Whether ``seed`` is an integer.
     key : ReleaseKey or None
-        The key, if there is one.
+        The key, if there is one. The noise can be undone with it.
 
     References
     ----------

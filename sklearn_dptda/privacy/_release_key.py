@@ -5,7 +5,6 @@ Proof: doc/theory/kept_releases.md, "One payment, one release".
 
 import hmac
 import os
-import pickle
 import re
 import secrets
 from contextlib import suppress
@@ -65,12 +64,12 @@ class ReleaseKey:
             )
         return cls._of(bytes.fromhex(text.decode()))
 
-    def child(self, label: object) -> "ReleaseKey":
+    def child(self, label: int | str | tuple[int | str | bytes, ...]) -> "ReleaseKey":
         """Derive a key from this key and a label, which reveals nothing about this key.
 
-        Different labels, which can be any objects that can be pickled, give independent keys.
+        Different labels give independent keys.
         """
-        return self._of(hmac.new(self._secret, pickle.dumps(label, protocol=5), sha256).digest())
+        return self._of(hmac.new(self._secret, repr(label).encode(), sha256).digest())
 
     def tag(self) -> str:
         """Return a public text of 32 characters, which reveals nothing about the key."""

@@ -1,8 +1,8 @@
 """Files that are complete as soon as they have their name, even after a crash or on a full disk.
 
-Ledgers, stored releases and key files are written under a temporary name in the same folder, and
-are named at the end. If a program ends in between, the temporary file remains. It blocks nothing
-and can be deleted.
+Ledgers, their secrets and stored releases are written under a temporary name in the same folder,
+and are named at the end. If a program ends in between, the temporary file remains. It blocks
+nothing and can be deleted.
 """
 
 import os

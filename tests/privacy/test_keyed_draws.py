@@ -20,18 +20,21 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.random_projection import GaussianRandomProjection
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPTree
+from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.features import DiagramFeatures, SortedLifetimes
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.model_selection import release_once, release_replicates
 from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
+    PrivacyBudgetExceeded,
     PrivacyLedgerError,
     _digest,
     private_choice,
@@ -175,31 +178,64 @@ def test_pickle_of_a_fitted_estimator_holds_no_key():
         assert KEY._secret not in pickle.dumps(model.fit(data))
 
 
+def turn_of(named, *determines):
+    with named.turn(*determines) as turn:
+        return turn
+
+
+def test_refused_payment_uses_up_no_turn():
+    budget, X = PrivacyAccountant(1.0, 1e-5), make_two_circles(300, random_state=0)
+    model = DPTree(2, bounds=(-3, 4), accountant=budget.under("a"))
+    with pytest.raises(PrivacyBudgetExceeded):
+        model.set_params(epsilon=2.0).fit(X)
+    first = model.set_params(epsilon=0.8).fit(X).cluster_centers_
+    # The same work in another session pays nothing.
+    again = DPTree(2, epsilon=0.8, bounds=(-3, 4), accountant=budget.under("a")).fit(X)
+    assert np.array_equal(first, again.cluster_centers_) and len(budget) == 1
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_steps_that_run_at_the_same_time_have_names_of_their_own(n_jobs):
+    budget, functions = PrivacyAccountant(3.0), list(np.random.default_rng(0).random((2, 40)))
+    private = PrivatePersistence(0.5, sensitivity=0.1, upper=1.0, max_points=1, accountant=budget)
+    both = FeatureUnion(
+        [
+            (name, make_pipeline(private, DiagramFeatures(SortedLifetimes(3), value_range=(0, 1))))
+            for name in ("a", "b")
+        ],
+        n_jobs=n_jobs,
+    )
+    first, again = (release_once(both, functions, "union") for _ in range(2))
+    assert np.array_equal(first, again) and len(budget) == 2
+    names = [line.parameters["name"] for line in budget.spends()]
+    assert sorted(names) == [f"'union/{step}__privatepersistence'" for step in "ab"]
+
+
 def test_under_works_after_a_memory_ledger_was_shared():
     budget = PrivacyAccountant(1.0)
     pickle.dumps(budget)
-    assert budget.under("a").turn(1).line == budget.under("a").turn(1).line
+    assert turn_of(budget.under("a"), 1).line == turn_of(budget.under("a"), 1).line
 
 
 def test_tag_of_a_key_is_a_code_of_its_secret():
-    # The expected name is computed from the definition, HMAC-SHA256 of the pickled label.
-    expected = hmac.new(b"k" * 32, pickle.dumps("name", protocol=5), "sha256").hexdigest()[:32]
+    # The expected name is computed from the definition, HMAC-SHA256 of the written label.
+    expected = hmac.new(b"k" * 32, b"'name'", "sha256").hexdigest()[:32]
     assert KEY.tag() == expected and KEY.tag() not in (b"k" * 32).hex()
 
 
 def test_named_accountant_gives_turns_in_the_order_of_releases():
     budget = PrivacyAccountant(1.0)
-    first, second = ([budget.under("a").turn(X) for X in (1, 2)] for _ in range(2))
+    first, second = ([turn_of(budget.under("a"), X) for X in (1, 2)] for _ in range(2))
     # The expected identity is computed from the definition.
     assert first[0].payment == sha256(b"1 a").hexdigest()[:32] and first[0].line["name"] == "a"
     named = budget.under("a")
-    turns = [named.turn(1) for _ in range(3)]
+    turns = [turn_of(named, 1) for _ in range(3)]
     assert turns[0].payment == first[0].payment == second[0].payment
     assert turns[0].coins.tag() == first[0].coins.tag() == second[0].line["tag"]
     assert len({turn.payment for turn in turns}) == len({t.coins.tag() for t in turns}) == 3
     # Copies and parts of the work have names and keys of their own.
     copies = [copy.deepcopy(named), copy.deepcopy(named), named.under("part")]
-    turns += [each.turn(1) for each in copies]
+    turns += [turn_of(each, 1) for each in copies]
     assert [each.line["name"] for each in turns[3:]] == ["a/copy 1", "a/copy 2", "a/part"]
     assert len({turn.payment for turn in turns}) == len({t.coins.tag() for t in turns}) == 6
     # A template of clones is published with what it has fitted, and their noise follows from it.
