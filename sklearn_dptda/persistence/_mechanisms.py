@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import chain, islice
 from math import comb, perm
 from typing import Any, NamedTuple, cast
@@ -31,7 +31,6 @@ from sklearn_dptda.persistence._exact_sampler import (
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._calibration import bounded_range_rate
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils._distances import bottleneck_distance
 
 BASE_MEASURES = ("uniform", "spike-slab", "poisson")
 # Share of epsilon that is spent on the share of clipped points, if it is released.
@@ -66,16 +65,12 @@ def losses_of_draws(private: BaseEstimator, n_dimensions: int) -> tuple[float, f
     return epsilon, bounded_range_rate(epsilon, float(private.delta), n_dimensions)
 
 
-def mechanism_of(
-    private: BaseEstimator, dimensions: Sequence[int]
-) -> ExactMechanism | MarkovChainMechanism | None:
+def mechanism_of(private: BaseEstimator, dimensions: Sequence[int]) -> ExactMechanism | None:
     """Return the mechanism of a :class:`PrivatePersistence`, or None if its release is exact."""
     if math.isinf(private.epsilon):
         return None
     _, rate = losses_of_draws(private, len(dimensions))
     joint, max_points = private.utility == "max", int(private.max_points)
-    if private.mechanism == "mcmc":
-        return MarkovChainMechanism(rate, joint, max_points, private.n_iter, private.proposal_scale)
     return ExactMechanism(
         rate,
         joint,
@@ -334,78 +329,3 @@ def without_essential(diagram: FloatArray, upper: float) -> tuple[FloatArray, fl
         return diagram, upper
     first = int(np.lexsort((-diagram[:, 1], diagram[:, 0]))[0])
     return np.delete(diagram, first, axis=0), float(diagram[first, 0])
-
-
-def _diagrams_apart(diagrams: Sequence[FloatArray], others: Sequence[FloatArray]) -> float:
-    return max(map(bottleneck_distance, diagrams, others))
-
-
-@dataclass(frozen=True)
-class MarkovChainMechanism:
-    """Metropolis-Hastings chain that moves all points at once, from public starting values.
-
-    The guarantee is nominal: its stationary law is the exponential mechanism with exactly
-    ``max_points`` uniform points, at a privacy loss of ``rate`` per draw, but finitely many steps
-    only approximate it. With ``joint``, one chain serves all dimensions, by the largest distance.
-    """
-
-    rate: float
-    joint: bool
-    max_points: int
-    n_iter: int
-    proposal_scale: float
-
-    def check(self, sensitivity: float, upper: float) -> None:
-        """Raise ValueError if these public numbers exceed the range of floats."""
-        if not (2 * sensitivity > 0 and math.isfinite(self.rate / (2 * sensitivity))):
-            raise too_far_apart(sensitivity, upper)
-
-    def release(
-        self,
-        diagrams: Sequence[FloatArray],
-        dimensions: Sequence[int],
-        sensitivity: float,
-        upper: float,
-        seed: Any,
-    ) -> list[FloatArray]:
-        """Run the chain; see :meth:`ExactMechanism.release` for the parameters."""
-        source = NoiseSource(seed)
-        generator, slope = cache(source.generator), self.rate / (2 * sensitivity)
-        groups = [diagrams] if self.joint else [[diagram] for diagram in diagrams]
-        drawn = (
-            source.cross(
-                group,
-                lambda group: self._chain(group, slope, upper, generator()),
-                metric=_diagrams_apart,
-                sensitivity=sensitivity,
-                rate=2 * slope,
-            )
-            for group in groups
-        )
-        return list(chain.from_iterable(drawn))
-
-    def _chain(
-        self,
-        diagrams: Sequence[FloatArray],
-        slope: float,
-        upper: float,
-        rng: np.random.Generator,
-    ) -> list[FloatArray]:
-        def cost_of(state: FloatArray) -> float:
-            return max(map(bottleneck_distance, state, diagrams))
-
-        state = np.sort(rng.uniform(0, upper, (len(diagrams), self.max_points, 2)), axis=2)
-        cost = cost_of(state)
-        for _ in range(self.n_iter):
-            proposal = state + self.proposal_scale * rng.standard_normal(state.shape)
-            inside = (
-                (proposal >= 0).all()
-                and (proposal <= upper).all()
-                and (proposal[..., 0] <= proposal[..., 1]).all()
-            )
-            if not inside:
-                continue
-            new_cost = cost_of(proposal)
-            if math.log1p(-rng.random()) < slope * (cost - new_cost):
-                state, cost = proposal, new_cost
-        return [part[np.lexsort((part[:, 1], part[:, 0]))] for part in state]

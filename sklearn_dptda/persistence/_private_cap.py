@@ -27,7 +27,6 @@ from sklearn_dptda.persistence._mechanisms import (
     STEP_PADDING,
     DiagramGrid,
     ExactMechanism,
-    MarkovChainMechanism,
     balls_apart,
     balls_of,
     drawn_diagrams,
@@ -56,9 +55,7 @@ _ROUNDING = 2.0**-30
 Public: TypeAlias = tuple[float, float]
 
 
-def prior_of_caps(
-    mechanism: ExactMechanism | MarkovChainMechanism | None, caps: Sequence[Public]
-) -> list[int]:
+def prior_of_caps(mechanism: Any, caps: Sequence[Public]) -> list[int]:
     """Return the weights of the caps that may be drawn, of which the first is the default.
 
     There is only one weight if the draw is of another kind, or if the noise is so large that no

@@ -18,10 +18,8 @@ from sklearn_dptda.filtration._filtration import POINT
 from sklearn_dptda.persistence._cubical import CubicalPersistence, Diagrams, Functions
 from sklearn_dptda.persistence._error_statement import errors_of_fit, errors_of_release
 from sklearn_dptda.persistence._mechanisms import (
-    BASE_MEASURES,
     CLIPPED_SHARE,
     ExactMechanism,
-    MarkovChainMechanism,
     losses_of_draws,
     mechanism_of,
 )
@@ -39,11 +37,6 @@ from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
 
-_MECHANISMS = {
-    "exact": "exponential mechanism (exact draw in integer arithmetic)",
-    "mcmc": "exponential mechanism (Markov chain of finite length)",
-}
-
 
 @fill_doc
 class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
@@ -58,70 +51,42 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
     epsilon : float, default=1.0
         Privacy loss of one release of one cloud, for all homology dimensions together.
         ``inf`` gives the exact diagrams, without privacy.
-    delta : float, default=0.0
-        Failure probability of the guarantee, in [0, 1). It is used only with
-        ``utility="sum"``, and only if it splits the budget between the dimensions better.
     homology_dimensions : int or sequence of int, default=(0, 1)
         Homology dimensions of the diagrams: 0 for components, 1 for loops, 2 for voids.
         For an integer, each filtration gives one diagram instead of a list.
     max_points : int, default=10
         Public upper bound of the number of points of a diagram, from 1 to 30, without the
         essential component. Choose it without looking at the data.
-    mechanism : {"exact", "mcmc"}, default="exact"
-        ``"exact"`` draws exactly, by rejection in integer arithmetic. ``"mcmc"`` runs a
-        Metropolis-Hastings chain as in Algorithm 1 of the paper, from public values. It is
-        for comparisons: its guarantee is nominal, because a chain that is stopped has not
-        reached its stationary law.
-    utility : {"max", "sum"}, default="max"
-        ``"max"`` makes one draw for all dimensions, by the largest of their distances, at
-        the full budget. ``"sum"`` draws them independently and splits the budget.
-    base_measure : {"spike-slab", "uniform", "poisson"}, default="spike-slab"
-        Law of the diagrams in the absence of data. It affects the accuracy, not the privacy.
-
-        - ``"spike-slab"``: each of ``max_points`` slots is empty with probability ``spike``.
-        - ``"uniform"``: exactly ``max_points`` points, as in the paper.
-        - ``"poisson"``: a Poisson number of points with mean ``mean_points``, at most
-          ``max_points``.
     spike : float or "auto", default="auto"
-        Probability of an empty slot, in (0, 1), for ``base_measure="spike-slab"``.
-        ``"auto"`` derives it from public numbers.
-    mean_points : float, default=2.0
-        Mean of the Poisson number of points, for ``base_measure="poisson"``.
-    slab : {"uniform", "persistence"}, default="uniform"
-        Density of a point under the base measure: constant, or proportional to its
-        persistence.
+        Probability, in (0, 1), that each of ``max_points`` slots is empty in the absence of
+        data. It affects the accuracy, not the privacy. ``"auto"`` derives it from public
+        numbers.
     %(function_bounds)s
     clipped_share : bool, default=False
         Whether to spend one twentieth of ``epsilon`` on the share of the points of each
         cloud that lie outside the bounds. It reveals a box that misses the points.
-    n_iter : int, default=10_000
-        Number of steps of the chain, for ``mechanism="mcmc"``.
-    proposal_scale : float, default=0.1
-        Standard deviation of its steps, in the units of the filtration.
     %(pays_for_transform)s
 
     Attributes
     ----------
     privacy_guarantee_ : PrivacyGuarantee
         The guarantee of one call of :meth:`transform` for each cloud.
-    error_bound_ : float or None
+    error_bound_ : float
         Bottleneck distance, in the units of the filtration, within which all diagrams of a
         cloud are, with a probability of 95 %, from the exact ones under the cap that is
         drawn: the largest over the clouds of ``fit``. It applies if each exact diagram has
         at most two features whose half persistence exceeds the sensitivity plus the error
-        of a lattice; otherwise, see :func:`bottleneck_error_bound`. None for
-        ``mechanism="mcmc"``.
-    noise_floor_ : tuple of float or None
+        of a lattice; otherwise, see :func:`bottleneck_error_bound`.
+    noise_floor_ : tuple of float
         For each dimension, the persistence that noise alone does not exceed, with a
-        probability of 95 %; see :func:`noise_floor`. None for ``mechanism="mcmc"``.
+        probability of 95 %; see :func:`noise_floor`.
     error_statement_ : str
         ``error_bound_`` and ``noise_floor_`` in words.
     cap_ : ndarray of shape (n_clouds,)
         Cap of the distances under which the last :meth:`transform` drew each cloud, a part
         of the release; see ``max_distance`` of :class:`DTMFiltration`.
     error_bounds_ : ndarray of shape (n_clouds,)
-        ``error_bound_`` for each cloud of the last :meth:`transform`, under its cap. NaN for
-        ``mechanism="mcmc"``.
+        ``error_bound_`` for each cloud of the last :meth:`transform`, under its cap.
     clipped_share_ : ndarray of shape (n_clouds,)
         Private estimates of these shares from the last :meth:`transform`, with
         ``clipped_share=True``.
@@ -135,14 +100,14 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
     CubicalPersistence : The exact diagrams, without privacy.
     DTMFiltration : Computes filtrations that carry their sensitivity.
     PersistenceProfile : Releases only the persistences of the longest features.
+    sklearn_dptda.published.PublishedPersistence : The variants of the paper.
 
     Notes
     -----
     .. rubric:: Privacy
 
     Each call of :meth:`transform` releases one set of diagrams per cloud, and the cap under
-    which they were drawn. With a positive ``delta``, read "(``epsilon``, ``delta``)" for
-    "``epsilon``".
+    which they were drawn.
     %(privacy_of_functions)s
 
     References
@@ -163,56 +128,40 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
 
     _parameter_constraints = {
         **PrivateGridPersistence._parameter_constraints,
-        "delta": [Interval(Real, 0, 1, closed="left")],
         "max_points": [Interval(Integral, 1, 30, closed="both")],
-        "mechanism": [StrOptions({"exact", "mcmc"})],
-        "utility": [StrOptions({"max", "sum"})],
-        "base_measure": [StrOptions(set(BASE_MEASURES))],
         "spike": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
-        "mean_points": [Interval(Real, 0, None, closed="neither")],
-        "slab": [StrOptions({"uniform", "persistence"})],
         "clipped_share": ["boolean"],
-        "n_iter": [Interval(Integral, 1, None, closed="left")],
-        "proposal_scale": [Interval(Real, 0, None, closed="neither")],
     }
+
+    # The variants of the room ``published`` have parameters instead of these constants.
+    delta: float = 0.0
+    mechanism: str = "exact"
+    utility: str = "max"
+    base_measure: str = "spike-slab"
+    mean_points: float = 2.0
+    slab: str = "uniform"
 
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float = 0.0,
         homology_dimensions: int | Sequence[int] = (0, 1),
         max_points: int = 10,
-        mechanism: Literal["exact", "mcmc"] = "exact",
         *,
-        utility: Literal["max", "sum"] = "max",
-        base_measure: Literal["spike-slab", "uniform", "poisson"] = "spike-slab",
         spike: float | Literal["auto"] = "auto",
-        mean_points: float = 2.0,
-        slab: Literal["uniform", "persistence"] = "uniform",
         sensitivity: float | None = None,
         upper: float | None = None,
         clipped_share: bool = False,
-        n_iter: int = 10_000,
-        proposal_scale: float = 0.1,
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
         n_jobs: int | None = None,
     ) -> None:
         self.epsilon = epsilon
-        self.delta = delta
         self.homology_dimensions = homology_dimensions
         self.max_points = max_points
-        self.mechanism = mechanism
-        self.utility = utility
-        self.base_measure = base_measure
         self.spike = spike
-        self.mean_points = mean_points
-        self.slab = slab
         self.sensitivity = sensitivity
         self.upper = upper
         self.clipped_share = clipped_share
-        self.n_iter = n_iter
-        self.proposal_scale = proposal_scale
         self.accountant = accountant
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -230,9 +179,9 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         epsilon, names = float(self.epsilon), self._names()
         n_draws = 1 if self.utility == "max" else len(names)
         for_diagrams, rate = losses_of_draws(self, len(names))
-        mechanism = _MECHANISMS[self.mechanism]
+        mechanism = "exponential mechanism (exact draw in integer arithmetic)"
         released = f"one persistence diagram per cloud and dimension ({', '.join(names)})"
-        if self.mechanism == "exact" and math.isfinite(rate):
+        if math.isfinite(rate):
             released += ", with coordinates on a public grid"
             if self.utility == "max":
                 released += ", and the cap of the function that they describe"
@@ -249,10 +198,13 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             mechanism=mechanism,
             released=released,
             seeded=self.random_state is not None,
-            exact=self.mechanism == "exact" or math.isinf(epsilon),
             public_parameters=public_bounds,
             rho=rho,
         )
+
+    def _mechanism(self) -> Any:
+        """Return the mechanism that draws, or None if the release is exact."""
+        return mechanism_of(self, self.homology_dimensions_)
 
     @fill_doc
     def transform(self, X: Functions) -> Diagrams:
@@ -272,7 +224,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         %(refused_functions)s
         """
         X, functions = self._read_in_transform(X)
-        mechanism = mechanism_of(self, self.homology_dimensions_)
+        mechanism = self._mechanism()
         # Errors that depend on public numbers are raised before any budget is spent.
         if mechanism is not None:
             for function in functions:
@@ -352,7 +304,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
 def _release(
     function: GridFunction,
     dimensions: Sequence[int],
-    mechanism: ExactMechanism | MarkovChainMechanism | None,
+    mechanism: Any,
     seed: Any,
 ) -> tuple[float, list[FloatArray]]:
     """Compute the exact diagrams of one filtration, and draw private ones.
