@@ -42,7 +42,7 @@ def _row(d, side, repeats):
         X = np.column_stack([X, np.random.default_rng(0).normal(0, 0.3, len(X))])
     (filtration,) = DTMFiltration(0.1, bounds=(-2.5, 3), resolution=side).fit_transform([X])
     dimensions = tuple(range(d))
-    ours, private = CubicalPersistence(dimensions), PrivatePersistence(1.0, 0.0, dimensions)
+    ours, private = CubicalPersistence(dimensions), PrivatePersistence(1.0, dimensions)
 
     def peer():
         cells = gudhi.CubicalComplex(vertices=filtration.values)

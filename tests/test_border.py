@@ -361,10 +361,10 @@ FILTRATIONS = {
 MUCH = 300.0
 RELEASES = {
     "diagrams": PrivatePersistence(MUCH, max_points=3),
-    "diagrams, by dimension": PrivatePersistence(1.0, utility="sum", max_points=3),
-    "diagrams, delta": PrivatePersistence(1.0, 1e-6, utility="sum", max_points=3),
+    "diagrams, by dimension": PublishedPersistence(1.0, mechanism="exact", max_points=3),
+    "diagrams, delta": PublishedPersistence(1.0, 1e-6, mechanism="exact", max_points=3),
     "diagrams and clipped points": PrivatePersistence(1.0, clipped_share=True, max_points=3),
-    "chain": PrivatePersistence(1.0, mechanism="mcmc", n_iter=2, max_points=3),
+    "chain": PublishedPersistence(1.0, n_iter=2, max_points=3),
     "profile": PersistenceProfile(MUCH),
     "profile, one cap": PersistenceProfile(1.0),
     "counts": PrivateBettiNumbers(1.0, max_count=2),

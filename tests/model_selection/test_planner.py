@@ -259,7 +259,7 @@ def test_rounded_up_is_at_most_one_percent_more():
             {
                 "loop_radius": None,
                 "persistence": 0.4,
-                "private": PrivatePersistence(mechanism="mcmc"),
+                "private": PublishedPersistence(),
             },
             "mcmc",
         ),

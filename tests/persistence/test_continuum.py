@@ -10,10 +10,10 @@ from sklearn_dptda.persistence._mechanisms import mechanism_of
 
 def mechanism(rate, max_points, name="exact", **options):
     """What draws one diagram of loops at that loss."""
-    private = PrivatePersistence(
-        rate, 0.0, 1, max_points, name, utility="sum", base_measure="uniform", spike=0.5, **options
+    private = PublishedPersistence(
+        rate, 0.0, 1, max_points, name, spike=0.5, sensitivity=1.0, upper=1.0, **options
     )
-    drawn_by = mechanism_of(private, (1,))
+    drawn_by = private.fit([[0.0, 1.0]])._mechanism()
     assert drawn_by.rate == rate
     return drawn_by
 

@@ -195,7 +195,7 @@ def test_bottleneck_error_bound_covers_the_worst_diagrams(options):
     # 300 draws each from diagrams near the bound: at 95 %, more than 41 errors above it have a
     # probability below 1e-8, for each of 14 cases.
     assert binom.sf(41, 300, 0.05) < 1e-8
-    private = PrivatePersistence(1.0, **options)
+    private = variant(**options)
     sensitivity, upper = 0.003, 2.7
     bound = bottleneck_error_bound(private, sensitivity, upper)
     inside = bottleneck_error_bound(private, sensitivity, upper, n_features=(1, 2), inside=True)
@@ -249,7 +249,7 @@ def test_private_persistence_states_its_error_bound_and_noise_floor():
     assert (np.ptp(loops, axis=1) > bound).sum() == 2
     exact = PrivatePersistence(math.inf).fit([filtration])
     assert exact.error_bound_ == 0 and exact.noise_floor_ == (0, 0)
-    chain = PrivatePersistence(mechanism="mcmc").fit([filtration])
+    chain = PublishedPersistence().fit([filtration])
     assert chain.error_bound_ is None and "no error bound" in chain.error_statement_
 
 
@@ -299,7 +299,7 @@ def test_epsilon_for_error_recommends_no_infinite_epsilon():
     loops, beyond = PrivatePersistence(homology_dimensions=1), {"floor": 1.5, "n_features": 0}
     assert epsilon_for_error(1.00886538, loops, 0.1277157041889031, 1.0, **beyond) < 4
     with pytest.raises(ValueError, match="mcmc"):
-        epsilon_for_error(0.25, PrivatePersistence(mechanism="mcmc"), 0.3, 2.0)
+        epsilon_for_error(0.25, PublishedPersistence(), 0.3, 2.0)
 
 
 def test_private_persistence_adds_the_error_of_a_lattice_and_warns():
@@ -344,7 +344,7 @@ def test_error_bounds_refuse_bad_numbers(options):
 
 def test_bottleneck_error_bound_checks_parameters_that_no_fit_has():
     with pytest.raises(ValueError, match="Unknown base measure 'gamma'"):
-        bottleneck_error_bound(PrivatePersistence(base_measure="gamma"), 0.01, 1.0)
+        bottleneck_error_bound(variant(base_measure="gamma"), 0.01, 1.0)
 
 
 def test_bottleneck_error_bound_of_more_features_than_points_is_infinite():
@@ -352,7 +352,7 @@ def test_bottleneck_error_bound_of_more_features_than_points_is_infinite():
     assert math.isinf(bottleneck_error_bound(private, 0.001, 1.0, n_features=3))
     assert math.isfinite(bottleneck_error_bound(private, 0.001, 1.0, n_features=2))
     with pytest.raises(ValueError, match="mcmc"):
-        noise_floor(PrivatePersistence(mechanism="mcmc"), 0.01, 1.0)
+        noise_floor(PublishedPersistence(), 0.01, 1.0)
     with pytest.raises(ValueError, match="error"):
         epsilon_for_error(0.0, private, 0.01, 1.0)
 

@@ -36,7 +36,7 @@ from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 )
 def test_private_persistence_releases_valid_diagrams(small, options, random_state):
     n_points = 3 if options else 10
-    estimator = PrivatePersistence(max_points=n_points, random_state=random_state, **options)
+    estimator = variant(max_points=n_points, random_state=random_state, **options)
     sample = estimator.fit_transform([small])[0]
     diagrams = [sample] if options.get("homology_dimensions") == 1 else sample
     for diagram in diagrams:
@@ -84,7 +84,7 @@ def test_private_persistence_error_falls_with_epsilon(filtration):
 
 
 def test_private_persistence_guarantee_names_chains_and_learnt_bounds(small, circles):
-    chain = PrivatePersistence(mechanism="mcmc").fit([small]).privacy_guarantee_
+    chain = PublishedPersistence().fit([small]).privacy_guarantee_
     assert not chain.exact
     with pytest.warns(PrivacyLeakWarning, match="bounds"):
         leaky = DTMFiltration(0.2, resolution=11).fit_transform([circles])
@@ -136,9 +136,9 @@ def test_private_persistence_spends_no_delta_for_a_pure_split(options, dimension
 def sums(epsilon, delta, dimensions, utility="sum"):
     """What a release of several diagrams promises, and the loss of one of its draws."""
     accountant = PrivacyAccountant(math.inf)
-    private = PrivatePersistence(
-        epsilon,
-        delta,
+    private = variant(
+        epsilon=epsilon,
+        delta=delta,
         homology_dimensions=dimensions,
         utility=utility,
         max_points=3,
@@ -204,7 +204,6 @@ def test_private_persistence_of_arrays_needs_sensitivity_and_upper(small):
 @pytest.mark.parametrize(
     "options",
     [
-        {"delta": 1.0},
         {"max_points": 0},
         {"max_points": 1000},
         {"spike": 1.0},

@@ -300,7 +300,7 @@ def test_private_persistence_of_little_budget_draws_as_under_one_cap():
 def test_private_persistence_of_other_draws_keeps_one_cap(options):
     cloud = make_two_circles(500, random_state=0)
     family = DTMFiltration(0.2, bounds=(-2.5, 3), resolution=15).fit_transform([cloud])
-    private = PrivatePersistence(20.0, max_points=3, random_state=1, **options).fit(family)
+    private = variant(epsilon=20.0, max_points=3, random_state=1, **options).fit(family)
     private.transform(family)
     assert private.cap_ == min(family[0].upper, options.get("upper", math.inf))
     # Errors of a Markov chain are not known, except without noise.
