@@ -1,5 +1,7 @@
 """Errors of private diagrams, and how they depend on epsilon and the number of points."""
 
+from functools import partial
+
 import numpy as np
 
 from benchmarks._replicates import replicate_table
@@ -8,17 +10,19 @@ from benchmarks._walkers import walker_tables
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence, bottleneck_distance
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import privacy_utility_curve
+from sklearn_dptda.published import PublishedPersistence
 
 BOUNDS, MASS = (-2.5, 3), 0.2
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
 CLOUD_SEEDS = (0, 1, 2)
-PUBLISHED = {"utility": "sum", "base_measure": "uniform", "max_points": 5}
+SUM = partial(PublishedPersistence, mechanism="exact", base_measure="spike-slab", max_points=10)
+PUBLISHED = partial(PublishedPersistence, mechanism="exact", max_points=5)
 UNCAPPED = {"max_distance": np.inf}
-# Names of rows, with parameters of the filtration and of the release.
+# Names of rows, with parameters of the filtration, and the estimator that releases.
 VARIANTS = {
-    "default": ({}, {}),
-    "no cap on distances": (UNCAPPED, {}),
-    "sum": ({}, {"utility": "sum"}),
+    "default": ({}, PrivatePersistence),
+    "no cap on distances": (UNCAPPED, PrivatePersistence),
+    "sum": ({}, SUM),
     "published target, capped": ({}, PUBLISHED),
     "published target, no cap": (UNCAPPED, PUBLISHED),
 }
@@ -45,9 +49,9 @@ def _filtrations(name, n, seeds=CLOUD_SEEDS):
 
 def _curve(name, n, epsilons, n_replicates):
     """Return errors by epsilon, replicate, cloud and dimension."""
-    _, parameters = VARIANTS[name]
+    _, release = VARIANTS[name]
     return privacy_utility_curve(
-        PrivatePersistence(**parameters),
+        release(),
         _filtrations(name, n),
         param_range=epsilons,
         n_replicates=n_replicates,

@@ -31,6 +31,7 @@ from sklearn_dptda.population import private_two_sample_test
 from sklearn_dptda.privacy import NoiseSource, PrivacyGuarantee
 from sklearn_dptda.privacy._border import Crossing, watched_border
 from sklearn_dptda.privacy._release import release
+from sklearn_dptda.published import PublishedPersistence
 from sklearn_dptda.rows import _assignments, _estimator
 from sklearn_dptda.rows._moments import GaussianBudget
 from sklearn_dptda.theory import optimal_mechanism

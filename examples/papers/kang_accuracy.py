@@ -11,6 +11,7 @@ real draws: see :doc:`the theory </theory/accuracy>`.
 
 # %%
 import math
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import privacy_utility_curve
 from sklearn_dptda.persistence import bottleneck_distance, bottleneck_error_bound
+from sklearn_dptda.published import PublishedPersistence
 from sklearn_dptda.theory import (
     bottleneck_error_floor,
     dtm_midpoint_case,
@@ -39,8 +41,11 @@ if os.environ.get("SKLEARN_DPTDA_QUICK"):
     EPSILONS, SIZES, PAIR_SIZES = [1.0, 5.0], [500, 1000], [100, 200]
     N, RESOLUTION, N_REPLICATES = 1000, 31, 3
 # sphinx_gallery_end_ignore
-PUBLISHED = {"utility": "sum", "base_measure": "uniform", "max_points": 5}
-LAWS = {"published law": ({"max_distance": np.inf}, PUBLISHED), "default": ({}, {})}
+PUBLISHED = partial(PublishedPersistence, mechanism="exact", max_points=5)
+LAWS = {
+    "published law": ({"max_distance": np.inf}, PUBLISHED),
+    "default": ({}, PrivatePersistence),
+}
 
 
 def filtered(n, **options):
@@ -49,10 +54,10 @@ def filtered(n, **options):
     return DTMFiltration(MASS, bounds=BOX, resolution=RESOLUTION, **options).fit_transform([X])
 
 
-def drawn(X, epsilons, **parameters):
+def drawn(X, epsilons, release):
     """Error that 95 % of the draws do not exceed, both dimensions together, for each epsilon."""
     curve = privacy_utility_curve(
-        PrivatePersistence(**parameters),
+        release(),
         X,
         param_range=epsilons,
         n_replicates=N_REPLICATES,
@@ -67,9 +72,7 @@ def known_before(n, epsilon):
     items = {name: filtered(n, **options)[0] for name, (options, _) in LAWS.items()}
     bounds = {
         f"bound of the {name}, ours": 2
-        * bottleneck_error_bound(
-            PrivatePersistence(epsilon, **LAWS[name][1]), item.sensitivity, item.upper
-        )
+        * bottleneck_error_bound(LAWS[name][1](epsilon), item.sensitivity, item.upper)
         for name, item in items.items()
     }
     plain = items["published law"]
@@ -116,9 +119,9 @@ for ax, values, settings in sides:
         ax.loglog(values, shown, style, label=name)
     for (name, (options, release)), marker in zip(LAWS.items(), ("C0o", "C1s"), strict=True):
         if ax is axes[0]:
-            heights = drawn(filtered(N, **options), EPSILONS, **release)
+            heights = drawn(filtered(N, **options), EPSILONS, release)
         else:
-            heights = [drawn(filtered(n, **options), [EPSILON], **release)[0] for n in SIZES]
+            heights = [drawn(filtered(n, **options), [EPSILON], release)[0] for n in SIZES]
         ax.loglog(values, heights, marker, label=f"draws of the {name}")
         print(f"draws of the {name}: {' '.join(f'{height:.4f}' for height in heights)}")
     ax.axhline(DIAMETER, color="0.8", zorder=0)

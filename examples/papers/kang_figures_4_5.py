@@ -17,6 +17,8 @@ paper does not mention the essential class. Here it has its own place.
 """
 
 # %%
+from functools import partial
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -27,6 +29,7 @@ from sklearn_dptda import (
     bottleneck_distance,
 )
 from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.published import PublishedPersistence
 
 MASS, BOX, RESOLUTION = 0.2, (-2.5, 3.0), 111
 EPSILONS, SIZES = [0.5, 1.0, 2.0, 5.0, 10.0], [500, 1000, 2000, 4000, 8000, 16000]
@@ -39,9 +42,12 @@ if os.environ.get("SKLEARN_DPTDA_QUICK"):
     N_DATA_SETS, MOST_POINTS, N_FOR_POINTS = 5, (1, 5), 1
 # sphinx_gallery_end_ignore
 N, EPSILON = 4000, 1.0
-PUBLISHED = {"utility": "sum", "base_measure": "uniform", "max_points": 5}
-# For each law: parameters of the filtration, and parameters of the release.
-LAWS = {"law of Proposition 13": ({"max_distance": np.inf}, PUBLISHED), "default": ({}, {})}
+PUBLISHED = partial(PublishedPersistence, mechanism="exact", max_points=5)
+# For each law: parameters of the filtration, and the estimator that releases.
+LAWS = {
+    "law of Proposition 13": ({"max_distance": np.inf}, PUBLISHED),
+    "default": ({}, PrivatePersistence),
+}
 COLORS, MARKERS = ("#D55E00", "#009E73"), "o^"
 
 
@@ -62,12 +68,12 @@ def distances(exact, private):
     )
 
 
-def released(cases, parameters):
+def released(cases, release):
     """For each case, a filtered collection and an epsilon: one release of each data set."""
     results = []
     for seed, ((filtrations, exact), epsilon) in enumerate(cases):
         # One call, with a separate seed for each data set, regardless of the number of workers.
-        private = PrivatePersistence(epsilon, random_state=seed, n_jobs=2, **parameters)
+        private = release(epsilon, random_state=seed, n_jobs=2)
         diagrams = private.fit_transform(filtrations)
         results.append((diagrams, exact, filtrations[0].upper, distances(exact, diagrams)))
     return results
@@ -189,7 +195,7 @@ for law, (filtration, release) in LAWS.items():
     for epsilon in (1.0, 5.0):
         means = []
         for points in MOST_POINTS:
-            ((*_, errors),) = released([(sample, epsilon)], {**release, "max_points": points})
+            ((*_, errors),) = released([(sample, epsilon)], partial(release, max_points=points))
             means.append(f"{points}: {errors.sum(axis=1).mean():.3f}")
         print(f"{law}, epsilon = {epsilon:g}, most points and error: {', '.join(means)}")
 plt.show()

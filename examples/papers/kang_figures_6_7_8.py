@@ -24,6 +24,8 @@ the chain are not in the paper, and we chose them ourselves.
 """
 
 # %%
+from functools import partial
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -35,6 +37,7 @@ from sklearn_dptda import (
 )
 from sklearn_dptda.datasets import load_walkers
 from sklearn_dptda.model_selection import release_replicates
+from sklearn_dptda.published import PublishedPersistence
 
 MASS, BOX, MAX_POINTS = 0.05, (-3.0, 3.0), 5
 RESOLUTION, N_RELEASES, N_STEPS, STEP = 61, 20, 50_000, 0.02
@@ -44,7 +47,7 @@ import os
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
     RESOLUTION, N_RELEASES, N_STEPS, STEP = 13, 1, 500, 0.06
 # sphinx_gallery_end_ignore
-PUBLISHED = {"utility": "sum", "base_measure": "uniform", "max_points": MAX_POINTS}
+PUBLISHED = partial(PublishedPersistence, mechanism="exact", max_points=MAX_POINTS)
 # The printed distances of H0 and H1, for walkers A, B and C.
 PAPER = [(0.010, 0.009), (0.011, 0.009), (0.010, 0.010)]
 COLORS, MARKERS, NAMES = ("#D55E00", "#009E73"), "o^", ("H0", "H1")
@@ -113,7 +116,7 @@ def table(filtrations, exact, deltas):
     for name, delta in deltas.items():
         epsilon = shares[0] / delta
         title = f"{name}, {delta:.5f}: epsilon {epsilon:.3g}"
-        drawn.append(report(title, filtrations, exact, PrivatePersistence(epsilon, **PUBLISHED)))
+        drawn.append(report(title, filtrations, exact, PUBLISHED(epsilon)))
     report("default, epsilon 1", filtrations, exact, PrivatePersistence(1.0))
     empty = [[half_persistence(diagram, upper) for diagram in pair] for pair in exact]
     print_row("an empty diagram", empty)

@@ -13,6 +13,7 @@ from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.model_selection._planner import MASSES, LoopModel, bounds_ahead
 from sklearn_dptda.model_selection._release_plan import rounded_up, threshold
 from sklearn_dptda.persistence import CubicalPersistence, bottleneck_distance
+from sklearn_dptda.published import PublishedPersistence
 
 BOX = (-1.5, 1.5)
 

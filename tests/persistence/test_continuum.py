@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from sklearn_dptda.persistence import PrivatePersistence, bottleneck_distance
-from sklearn_dptda.persistence._mechanisms import mechanism_of
+from sklearn_dptda.persistence import bottleneck_distance
+from sklearn_dptda.published import PublishedPersistence
 
 
 def mechanism(rate, max_points, name="exact", **options):

@@ -30,6 +30,8 @@ from sklearn_dptda.persistence._error_bounds import (
 from sklearn_dptda.persistence._exact_sampler import decay_table
 from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_of
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
+from sklearn_dptda.published import PublishedPersistence
+from tests.persistence._variants import variant
 
 SIZE = 6
 POINTS = [(b, d) for b in range(SIZE) for d in range(b + 1, SIZE + 1)]

@@ -18,7 +18,9 @@ from sklearn_dptda import (
     PrivatePersistence,
 )
 from sklearn_dptda.persistence._mechanisms import make_grid, mechanism_of
+from sklearn_dptda.published import PublishedPersistence
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests.persistence._variants import variant
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from tests.persistence._clouds import filtration_of, hostile_pairs
 from tests.persistence._oracles import level, random_diagram, states
+from tests.persistence._variants import variant
 from tests.privacy._permute_and_flip import permute_and_flip_law_of_many
 
 SHARES = [2.0 ** (-j / 2) for j in range(7)]
