@@ -21,7 +21,6 @@ from sklearn.mixture import GaussianMixture
 import sklearn_dptda
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import (
-    DPCube,
     DPLandmarkToMATo,
     DPLloyd,
     DPMoG,
@@ -47,7 +46,7 @@ from sklearn_dptda.persistence import (
 )
 from sklearn_dptda.population import PrivateMean, private_two_sample_test
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.theory import accuracy_bounds, optimal_mechanism
+from sklearn_dptda.published import DPCube, accuracy_bounds, optimal_mechanism
 
 PLANE, BOX = (-2.5, 3), (-12, 12)
 CASES = {}

@@ -8,10 +8,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
+from benchmarks._fixed_steps import N_PASSES, TwoMixtureSteps
 from benchmarks._table import Table
 from benchmarks._tables_of_rows import tasks
 from benchmarks._timing import Ratio, side_by_side
-from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree, MorseMerging
+from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPTree, MorseMerging
+from sklearn_dptda.published import DPCube, PublishedMixture
 
 EPSILONS = (10.0, 5.0, 2.0, 1.0, 0.5)
 DELTA = 1e-5
@@ -36,8 +38,8 @@ METHODS = {
     "DPMoGMorse, replace-one": lambda task, **public: DPMoGMorse(
         task.n_clusters, task.n_components, adjacency="replace-one", **public
     ),
-    "DPMoGMorse, method paper": lambda task, **public: DPMoGMorse(
-        task.n_clusters, task.n_components, method="paper", **public
+    "PublishedMixture + Morse": lambda task, **public: MorseMerging(
+        PublishedMixture(task.n_components, **public), task.n_clusters
     ),
     "DPMoG": _plain(DPMoG),
     "DPLloyd": _plain(DPLloyd),
@@ -112,10 +114,9 @@ def _ceilings(task):
 
 def _times(task):
     k = task.n_components
-    private = DPMoG(k, 1.0, DELTA, task.bounds, mixture_steps=2, random_state=0)
-    n_steps = 1 + private.kmeans_steps + private.mixture_steps
+    private = TwoMixtureSteps(k, 1.0, DELTA, task.bounds, random_state=0)
     peer = GaussianMixture(
-        k, max_iter=n_steps, tol=0, init_params="random_from_data", random_state=0
+        k, max_iter=N_PASSES, tol=0, init_params="random_from_data", random_state=0
     )
 
     def fit_peer():
@@ -123,12 +124,12 @@ def _times(task):
             warnings.simplefilter("ignore", ConvergenceWarning)
             peer.fit(task.X)
 
-    secure = DPMoG(k, 1.0, DELTA, task.bounds, mixture_steps=2)
+    secure = TwoMixtureSteps(k, 1.0, DELTA, task.bounds)
     times = side_by_side(
         lambda: private.fit(task.X), lambda: secure.fit(task.X), fit_peer, repeats=5
     )
     return Table(
-        f"{task.name}: time of one fit with {k} components and {n_steps} passes",
+        f"{task.name}: time of one fit with {k} components and {N_PASSES} passes",
         ("DPMoG, seeded, s", "DPMoG, secure, s", "GaussianMixture, s", "secure / GaussianMixture"),
         [(*(f"{time}" for time in times), Ratio.of(times[1], times[2]))],
     )

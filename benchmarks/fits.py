@@ -18,9 +18,10 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
 from benchmarks._ask import ask, missing
+from benchmarks._fixed_steps import N_PASSES, TwoMixtureSteps
 from benchmarks._table import Table
 from benchmarks._timing import Ratio, repeated, side_by_side, summary
-from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPToMATo
+from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo
 from sklearn_dptda.datasets import load_table
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.metric_privacy import PrivateMeasure
@@ -39,7 +40,6 @@ KMEANS = ((100_000, 10, 64, LARGE), (100_000, 100, 64, LARGE), (10_000, 2, 5, SM
 QUICK_KMEANS = ((2000, 10, 8, LARGE), (1000, 2, 5, SMALL))
 
 # Passes of both mixtures over the rows: one for the scale, eight of k-means, and two of mixtures.
-MIXTURE_STEPS, N_PASSES = 2, 11
 # Components of the mixture for shuttle, as in the benchmark "clusters".
 SHUTTLE_COMPONENTS = 12
 # Targets of DPMoG as fractions of the time of GaussianMixture, and seconds of DPMoGMorse.
@@ -128,7 +128,7 @@ def _mixtures(quick, repeats):
     if not quick:
         cases += _shuttle()
     for data, rows, bounds, size, target in cases:
-        private = DPMoG(size, 1.0, DELTA, bounds, mixture_steps=MIXTURE_STEPS)
+        private = TwoMixtureSteps(size, 1.0, DELTA, bounds)
         timings = side_by_side(
             partial(private.fit, rows), partial(_fit_mixture, size, rows), repeats=repeats
         )
@@ -160,10 +160,7 @@ def _morse(quick, repeats):
     X = _blobs(n, 10, k)
     # If the number of clusters is not given, the merging is repeated on redrawn mixtures.
     numbers = {"DPMoGMorse": None, f"DPMoGMorse, {k // 2} clusters": k // 2}
-    fits = [
-        DPMoGMorse(number, k, delta=DELTA, mixture_steps=MIXTURE_STEPS, **PUBLIC).fit
-        for number in numbers.values()
-    ]
+    fits = [DPMoGMorse(number, k, delta=DELTA, **PUBLIC).fit for number in numbers.values()]
     *own, peer = side_by_side(
         *(partial(fit, X) for fit in (*fits, partial(_fit_mixture, k))), repeats=repeats
     )

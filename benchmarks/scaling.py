@@ -12,7 +12,6 @@ from benchmarks._table import Table
 from benchmarks._timing import repeated
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import (
-    DPCube,
     DPLandmarkToMATo,
     DPLloyd,
     DPMoG,
@@ -27,6 +26,7 @@ from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.published import DPCube
 
 BOUNDS, BOX = (-2.5, 3), (-12, 12)
 MARKERS = "os^Dv<>Pp*hXd8"

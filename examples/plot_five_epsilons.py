@@ -28,8 +28,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 
-from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoGMorse, DPTree, MorseMerging
+from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPTree, MorseMerging
 from sklearn_dptda.datasets import load_table
+from sklearn_dptda.published import DPCube
 
 EPSILONS, N_SEEDS = [0.5, 1.0, 2.0, 5.0, 10.0], 5
 # sphinx_gallery_start_ignore

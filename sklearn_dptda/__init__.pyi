@@ -13,7 +13,7 @@ from . import (
     population,
     preprocessing,
     privacy,
-    theory,
+    published,
     utils,
 )
 from .features import DiagramFeatures
@@ -70,6 +70,6 @@ __all__ = [
     "population",
     "preprocessing",
     "privacy",
-    "theory",
+    "published",
     "utils",
 ]

@@ -162,13 +162,11 @@ FRAGMENTS = {
         bounds : pair of float or array-like, or dict, default=None
             Public lower and upper bounds of the columns, in the units of the columns.
             Rows are clipped to them. A dict gives pairs for some of the columns, by
-            name. Bounds that you do not give are estimated privately, which costs a
-            part of the privacy budget.
-        bounds_share : float, default=0.2
-            Largest share of the privacy budget of the fit that is spent on missing
-            bounds. Clusterings spend half of this share on narrower bounds within the
-            ones that you give, if there are enough rows. Generous bounds of one column
-            then do not decide which rows are close to each other.
+            name. Bounds that you do not give are estimated privately, for at most a
+            fifth of the privacy budget. Clusterings spend at most a tenth of it on
+            narrower bounds within the ones that you give, if there are enough rows.
+            Generous bounds of one column then do not decide which rows are close to
+            each other.
     """,
     "bounds_of_rows": """
         bounds_ : tuple of two ndarray of shape (n_features,)
@@ -368,31 +366,6 @@ FRAGMENTS = {
               then divided by one number, the largest width of the bounds.
             - ``"auto"``: begins with full covariances, and replaces them by a tied
               one if their differences turn out to be noise.
-        assignment : {"hard", "soft"}, default="hard"
-            How rows are assigned to components from the second mixture step on.
-            ``"hard"``: each row counts for its likeliest component. ``"soft"``: each
-            row counts in parts for all components, as in the EM algorithm. The
-            sensitivity, and so the noise, is the same. Soft steps take about
-            ``n_components`` times as long.
-        method : {"clipped", "paper"}, default="clipped"
-            ``"clipped"``: moments of clipped residuals about the current centres.
-            ``"paper"``: Algorithm 2 of Byun, Choi and Lee, with raw moments in the box
-            of the bounds and ``kmeans_steps + mixture_steps`` steps that share the
-            budget equally. It takes full covariances and hard assignment only. The
-            paper states neither a start nor a rule for components without rows: here,
-            all fits have the same public start, and components without rows split the
-            heaviest ones.
-        kmeans_steps : int, default=8
-            Number of k-means steps before the mixture steps. All k-means steps
-            together take 9/19 of the budget that is left after standardising. If the
-            noise allows it, the first three steps cluster many small cells to find
-            initial centres, and the other steps refine these. More steps mean more
-            noise in each of them.
-        mixture_steps : int or "auto", default="auto"
-            Number of steps with covariances. They share the rest of the budget, half
-            of which goes to the last step. ``"auto"``: from 2 to 20, depending on the
-            budget and on the private number of rows for each column of each component;
-            2 if components are merged into clusters, and with ``method="paper"``.
     """,
     "merging": """
         merge_threshold : float, default=None
@@ -402,22 +375,6 @@ FRAGMENTS = {
             Least share of the mixture's weight that a cluster should have, in [0, 1).
             Lighter clusters are merged first. It helps if there are at least three
             times as many components as clusters, and no small clusters to be found.
-        saddle_search : {"ridgeline", "string", "quadratic_strings"}, default="ridgeline"
-            How the saddles between modes are searched for.
-
-            - ``"ridgeline"``: by the string method, between each mode and its five
-              nearest ones, and then along the ridgelines of pairs of components that
-              the merge tree still needs.
-            - ``"string"``: the same, with strings between all pairs of modes.
-            - ``"quadratic_strings"``: the search of the published algorithm, along
-              parabolas between all pairs of centres.
-
-            :func:`morse_linkage` has the details.
-        predict_method : {"responsibility", "flow"}, default="responsibility"
-            How rows are assigned to clusters. ``"responsibility"``: to the cluster
-            whose components have the largest posterior probability together, which is
-            fast. ``"flow"``: to the cluster of the mode that the row climbs to. The
-            two methods agree on 98 to 100 % of the rows of real data.
     """,
     "mixture_covariances": """
         weights_ : ndarray of shape (n_kept,)
@@ -451,11 +408,9 @@ FRAGMENTS = {
     """,
     "merge_tree": """
         modes_ : ndarray of shape (n_modes, n_features)
-            Modes of the density, the highest first. With
-            ``saddle_search="quadratic_strings"`` they are the centres of the
-            components.
+            Modes of the density, the highest first.
         saddles_ : ndarray of shape (n_modes - 1, n_features)
-            Saddles of the merge tree, the lowest first; NaN where none was found.
+            Saddles of the merge tree, the lowest first.
         linkage_ : ndarray of shape (n_modes - 1, 4)
             The merge tree in SciPy's format. Its distances are the heights of the
             saddles above the highest mode, in nats.

@@ -31,10 +31,9 @@ from sklearn_dptda.population import private_two_sample_test
 from sklearn_dptda.privacy import NoiseSource, PrivacyGuarantee
 from sklearn_dptda.privacy._border import Crossing, watched_border
 from sklearn_dptda.privacy._release import release
-from sklearn_dptda.published import PublishedPersistence
+from sklearn_dptda.published import PublishedPersistence, optimal_mechanism
 from sklearn_dptda.rows import _assignments, _estimator
 from sklearn_dptda.rows._moments import GaussianBudget
-from sklearn_dptda.theory import optimal_mechanism
 from sklearn_dptda.utils._privacy_checks import make_check_data
 from sklearn_dptda.utils._privacy_checks._border_checks import (
     composed,
@@ -62,7 +61,7 @@ pytestmark = [
 NO_STATISTIC = {
     "accountant", "random_state", "n_jobs", "unit", "confidence", "epsilon",
     # Post-processing of what was drawn.
-    "min_cluster_weight", "merge_threshold", "predict_method", "saddle_search",
+    "min_cluster_weight", "merge_threshold",
     # Tried below, with functions of clouds.
     "sensitivity", "upper", "filtration", "clipped_share",
 }  # fmt: skip
@@ -70,18 +69,14 @@ NO_STATISTIC = {
 # to have an effect.
 VALUES = {
     "bounds": [None, ([0.0, -1.0], [2.0, 1.0]), (-1000.0, 1000.0)],
-    "bounds_share": [0.5],
     "delta": [0.0, {"delta": 0.0, "adjacency": "replace-one"}],
     "covariance_share": [0.5],
     "n_clusters": [None, 3],
     "n_components": [1],
     "n_landmarks": [3],
-    "n_projections": [1],
-    "n_swaps": [1],
     "n_iter": [1],
     "n_bins": [None],
-    "kmeans_steps": [1],
-    "mixture_steps": [2],
+    "n_steps": [1],
     "max_depth": [None],
     "depth": [None],
     "dimension": [1],
@@ -113,7 +108,6 @@ WITH = {
     "covariance_type": {"covariance_share": 0.5},
     "metric": {"adjacency": "replace-one"},
     "mcmc": {"n_iter": 2},
-    "paper": {"covariance_type": "full"},
 }
 # Their noise is always Gaussian.
 GAUSSIAN = {"DPMoG", "DPMoGMorse", "DPLandmarkToMATo", "PrivateLandmarks"}

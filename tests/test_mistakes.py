@@ -17,7 +17,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda._cli._main import main
 from sklearn_dptda.cluster import (
-    DPCube,
     DPLloyd,
     DPMoG,
     DPMoGMorse,
@@ -35,6 +34,7 @@ from sklearn_dptda.persistence import bottleneck_distance
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLeakWarning
+from sklearn_dptda.published import DPCube
 from sklearn_dptda.utils._people import remark_on_ids
 
 BOX = (-3, 3.5)

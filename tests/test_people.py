@@ -10,7 +10,6 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_dptda.cluster import (
-    DPCube,
     DPLandmarkToMATo,
     DPLloyd,
     DPMoG,
@@ -25,6 +24,7 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     audit_epsilon,
 )
+from sklearn_dptda.published import DPCube
 from sklearn_dptda.rows import _rows
 from sklearn_dptda.rows._moments import FitBudget, LaplaceBudget
 from sklearn_dptda.rows._rows import MASS
@@ -200,7 +200,7 @@ def test_audit_of_a_person_passes_and_refutes_broken_twins(monkeypatch):
     person = pd.concat([others, somebody], ignore_index=True)
     # Clusters follow from the released counts, and are not observed.
     monkeypatch.setattr(_dp_tomato, "count_clusters", lambda *_: 1)
-    private = DPToMATo(1, 1.0, (0, 1), bounds_share=0.01, n_bins=2, groups="patient_id")
+    private = DPToMATo(1, 1.0, (0, 1), n_bins=2, groups="patient_id")
 
     def audit(n_runs):
         return audit_epsilon(

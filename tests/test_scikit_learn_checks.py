@@ -6,7 +6,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import (
-    DPCube,
     DPLandmarkToMATo,
     DPLloyd,
     DPMoG,
@@ -22,6 +21,7 @@ from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism, PrivateMeasure
 from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.published import DPCube
 from sklearn_dptda.utils.discovery import all_estimators
 
 # One estimator in the unit layer stands for all, because they share their base classes.

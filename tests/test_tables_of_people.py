@@ -12,7 +12,6 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_s
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda.cluster import (
-    DPCube,
     DPLandmarkToMATo,
     DPLloyd,
     DPMoG,
@@ -27,6 +26,7 @@ from sklearn_dptda.model_selection import pipeline_guarantee
 from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
+from sklearn_dptda.published import DPCube
 from sklearn_dptda.rows._intervals import _least_cubes
 from sklearn_dptda.rows._rows import MASS, Rows, weighted
 
@@ -34,7 +34,7 @@ BOX = (-1.0, 1.0)
 ESTIMATORS = [
     DPLloyd(2, bounds=BOX),
     DPLloyd(2, delta=0.0, covariance_share=0.3),
-    DPMoG(2, bounds=BOX, assignment="soft", covariance_type="tied"),
+    DPMoG(2, bounds=BOX, covariance_type="tied"),
     DPMoG(2, covariance_type="full"),
     DPMoGMorse(2, 3, bounds=BOX),
     DPTree(2, delta=0.0, bounds=BOX),

@@ -14,7 +14,7 @@ FLOORS = (
     {"preprocessing", "decomposition", "cluster", "discriminant_analysis", "population"},
     {"filtration", "metric_privacy", "graph"},
     {"persistence", "features"},
-    {"theory", "published"},
+    {"published"},
     {"model_selection"},
     {"plotting", "datasets"},
     {"sklearn_dptda"},

@@ -26,7 +26,7 @@ PACKAGES = (
     ".population",
     ".preprocessing",
     ".privacy",
-    ".theory",
+    ".published",
 )
 # Calls at the end of a cell that would show the address of an object.
 DRAWING = {"plot", "from_estimator", "set", "set_title", "scatter", "imshow", "legend", "hist"}
@@ -69,7 +69,7 @@ def names_that_are_not_shown(page=API):
 
     Names of the papers' theorems are left out.
     """
-    names = {*public_names(tuple(package for package in PACKAGES if package != ".theory"))}
+    names = {*public_names(tuple(package for package in PACKAGES if package != ".published"))}
     advanced = advanced_names(page)
     if len(names) > 120:
         yield f"sklearn_dptda: {len(names)} public names are more than 120. Make some private"

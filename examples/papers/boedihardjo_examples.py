@@ -22,7 +22,7 @@ from sklearn_dptda.metric_privacy import (
     PrivateMeasure,
     UltrametricMechanism,
 )
-from sklearn_dptda.theory import (
+from sklearn_dptda.published import (
     accuracy_bounds,
     baire_diametric_scale,
     baire_scale,

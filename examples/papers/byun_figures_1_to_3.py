@@ -22,8 +22,8 @@ import numpy as np
 from scipy.optimize import root
 from scipy.special import logsumexp, softmax
 
-from sklearn_dptda.cluster import morse_linkage
 from sklearn_dptda.plotting import DendrogramDisplay
+from sklearn_dptda.published import published_linkage
 
 WEIGHTS = np.array([0.3, 0.4, 0.3])
 MEANS = np.array([[-0.6, -0.4], [0.7, -0.3], [0.0, 0.7]])
@@ -91,7 +91,7 @@ ax.legend(loc="lower right")
 # -----------------------------------------------
 # The saddles follow from Algorithms 3 and 4. Heights in the tree are measured from the densest
 # centre.
-tree = morse_linkage(WEIGHTS, MEANS, COVARIANCES, saddle_search="quadratic_strings")
+tree = published_linkage(WEIGHTS, MEANS, COVARIANCES)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
 left.contour(axis, axis, heights.T, levels=np.linspace(heights.min(), 3.5, 25), linewidths=0.6)
 left.plot(*tree.modes.T, "o", color="black")

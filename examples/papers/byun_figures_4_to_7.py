@@ -7,7 +7,7 @@ through dynamical processing", Figures 4 to 7. The figures show the adjusted Ran
 epsilon on six tables, for four private clusterings. Each clustering has either as many components
 as classes, or more components, which are then merged along saddles of the density. We merge them
 in two ways: along ridgelines, our default, and by the paper's own Algorithms 3 and 4
-(``saddle_search="quadratic_strings"``).
+(``PublishedMerging``).
 
 The numbers of clusters and components, the values of epsilon, and the five repetitions are those
 of the paper. Its figures contain no numbers to compare with. The neighbours are replace-one and
@@ -35,8 +35,9 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree, MorseMerging
+from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPTree, MorseMerging
 from sklearn_dptda.datasets import load_table
+from sklearn_dptda.published import DPCube, PublishedMerging
 
 
 def embedded_digits():
@@ -107,16 +108,20 @@ def shares(kind, n_features):
 # %%
 # Scores
 # ------
+SEARCHES = {"ridgeline": MorseMerging, "quadratic_strings": PublishedMerging}
+
+
 def merged_scores(fitted, X, y, n_clusters):
     """Indices of a mixture whose components are merged along ridgelines and quadratic strings."""
     return {
         search: adjusted_rand_score(
             y,
-            MorseMerging(FrozenEstimator(fitted), n_clusters, saddle_search=search)
+            merging(FrozenEstimator(fitted), n_clusters)
             .fit(X[:100])
-            .predict(X),
+            .predict_proba(X)
+            .argmax(axis=1),
         )
-        for search in ("ridgeline", "quadratic_strings")
+        for search, merging in SEARCHES.items()
     }
 
 

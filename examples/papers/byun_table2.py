@@ -42,6 +42,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPMoGMorse, morse_linkage
 from sklearn_dptda.datasets import load_table
+from sklearn_dptda.published import published_linkage
 
 N_STEPS = 10
 
@@ -161,13 +162,13 @@ def paper(name, epsilon, n_components):
     return table[[10, 5, 2, 1].index(epsilon), [6, 10, 15, 20].index(n_components)]
 
 
-def printed_scores(X, y, n_components, epsilon, variation, seed, search="quadratic_strings"):
+def printed_scores(X, y, n_components, epsilon, variation, seed, search=published_linkage):
     """Indices of one run of Algorithms 2, 3 and 4, without and with sweeping."""
     start, floor, empty, sets, delta = variation
     rng = np.random.default_rng(seed)
     delta = 1e-5 if delta == "1e-5" else 1 / len(X)
     mixture = printed_mixture(X, n_components, epsilon, delta, start, floor, empty, sets, rng)
-    tree = morse_linkage(*mixture, saddle_search=search)
+    tree = search(*mixture)
     nearest = log_joint(X, *mixture).argmax(axis=1)
     cuts = (tree.cut(2, min_weight=weight, rule="height")[tree.owners] for weight in SWEPT)
     return [adjusted_rand_score(y, labels[nearest]) for labels in cuts]
@@ -293,6 +294,6 @@ for choice, what in ((0, "start"), (2, "empty components"), (5, "joined first be
 for variation, swept in nearest_ones[:1]:
     for name, n_components, epsilon in everything[variation, swept]:
         task = *tables[name], n_components, epsilon, variation
-        runs = over_seeds(N_REPEATED, printed_scores, *task, search="ridgeline")
+        runs = over_seeds(N_REPEATED, printed_scores, *task, search=morse_linkage)
         found = runs.mean(axis=0)[SWEPT.index(swept)]
         print(f"{name} {n_components} {epsilon:g}: ridgelines {found:z.3f}")

@@ -20,8 +20,8 @@ from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import privacy_utility_curve
 from sklearn_dptda.persistence import bottleneck_distance, bottleneck_error_bound
-from sklearn_dptda.published import PublishedPersistence
-from sklearn_dptda.theory import (
+from sklearn_dptda.published import (
+    PublishedPersistence,
     bottleneck_error_floor,
     dtm_midpoint_case,
     dtm_worst_case,

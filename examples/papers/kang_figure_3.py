@@ -24,7 +24,7 @@ from gudhi import AlphaComplex, RipsComplex
 
 from sklearn_dptda import CubicalPersistence, DTMFiltration, bottleneck_distance
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.theory import dtm_worst_case
+from sklearn_dptda.published import dtm_worst_case
 
 POINT, BOX, LARGEST_SCALE = (-0.1, -0.1), (-2.5, 3.0), 3.0
 # For each reading: the number of points on both circles, and the mass.

@@ -21,9 +21,10 @@ from sklearn_dptda._cli._gaps import column_places
 from sklearn_dptda._cli._output import finite_or_nulls, refuse_formulas
 from sklearn_dptda._cli._paid_run import PAYING_HELP, CommandRelease, add_paying, run_paid
 from sklearn_dptda._cli._read_points import as_numbers, read_table
-from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree
+from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPTree
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.published import DPCube
 
 KINDS = {"morse": DPMoGMorse, "mixture": DPMoG, "kmeans": DPLloyd, "tree": DPTree, "cube": DPCube}
 # Kinds with Gaussian noise, which have no pure guarantee.

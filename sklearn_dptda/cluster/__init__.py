@@ -6,7 +6,6 @@ peaks are post-processing of these releases. :class:`MorseMerging`, :class:`ToMA
 :func:`morse_linkage` also work without privacy.
 """
 
-from sklearn_dptda.cluster._dp_cube import DPCube
 from sklearn_dptda.cluster._dp_landmark_tomato import DPLandmarkToMATo
 from sklearn_dptda.cluster._dp_lloyd import DPLloyd
 from sklearn_dptda.cluster._dp_mog import DPMoG
@@ -19,7 +18,6 @@ from sklearn_dptda.cluster._private_landmarks import PrivateLandmarks
 from sklearn_dptda.cluster._tomato import ToMATo
 
 __all__ = [
-    "DPCube",
     "DPLandmarkToMATo",
     "DPLloyd",
     "DPMoG",

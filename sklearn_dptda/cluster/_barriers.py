@@ -12,7 +12,7 @@ energy paths in barrier-crossing events", Journal of Chemical Physics 126, 2007.
 
 from collections.abc import Iterable, Iterator
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
@@ -118,14 +118,29 @@ def spanning_tree(weights: FloatArray) -> list[Edge]:
     return sorted((int(i), int(j)) for i, j in zip(tree.row, tree.col, strict=True))
 
 
-class BarrierGraph:
-    """Modes of a mixture density, and the lowest known barrier between each two of them.
+class Barriers(Protocol):
+    """Modes of a density, and the lowest known barrier between each two of them.
 
     The first ``n_known`` modes are those that centres climb to, and ``owners`` has the mode of each
-    component. Other modes are added when they are met. ``heights`` has the heights of the modes on
-    its diagonal, and is infinite where no barrier is known. ``places`` has the point of each known
-    barrier, at first the top of a ridgeline. ``settled`` barriers are saddles, or remain as they
-    are.
+    component. ``heights`` has the heights of the modes on its diagonal, and is infinite where no
+    barrier is known. ``places`` has the point of each known barrier.
+    """
+
+    modes: FloatArray
+    owners: IntArray
+    n_known: int
+    heights: FloatArray
+    places: dict[Edge, FloatArray]
+
+    def edges(self) -> list[Edge]:
+        """Edges of the minimum spanning tree of the barriers."""
+
+
+class BarrierGraph:
+    """Barriers, of which the first are the tops of ridgelines.
+
+    Modes that no centre climbs to are added when they are met. ``settled`` barriers are saddles, or
+    remain as they are.
     """
 
     def __init__(self, density: MixtureDensity, modes: FloatArray, owners: IntArray) -> None:

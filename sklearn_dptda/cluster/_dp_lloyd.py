@@ -96,7 +96,6 @@ class DPLloyd(PrivateKMeans):
         delta: float = 1e-6,
         bounds: RowBounds | None = None,
         *,
-        bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
         unit: str = "one row",
@@ -110,7 +109,6 @@ class DPLloyd(PrivateKMeans):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
-        self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
         self.unit = unit

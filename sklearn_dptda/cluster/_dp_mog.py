@@ -31,7 +31,6 @@ from sklearn_dptda.cluster._mixture_density import (
 )
 from sklearn_dptda.cluster._noisy_steps import (
     RULES,
-    USUAL_CENTRES,
     MixtureStep,
     NoisyClusters,
     Standardised,
@@ -40,7 +39,6 @@ from sklearn_dptda.cluster._noisy_steps import (
     standardise,
     steps_and_floor,
 )
-from sklearn_dptda.cluster._published_mixture import fit_paper_mixture
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows, fit_predict, sum_by_rows
@@ -51,8 +49,6 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Weights, means and covariances of a mixture.
 Parameters: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
-# Number of mixture steps of the published algorithm if you do not give it.
-_PAPER_STEPS = 2
 
 
 @fill_doc
@@ -123,11 +119,11 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         **PrivateRowsEstimator._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "covariance_type": [StrOptions({"auto", *COVARIANCE_TYPES})],
-        "assignment": [StrOptions({"hard", "soft"})],
-        "method": [StrOptions({"clipped", "paper"})],
-        "kmeans_steps": [Interval(Integral, 1, None, closed="left")],
-        "mixture_steps": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
+    # Number of k-means steps, and of mixture steps; None: as many as private numbers allow for.
+    # Studies of single steps change these numbers in subclasses.
+    _n_kmeans_steps = 8
+    _n_mixture_steps: int | None = None
 
     def __init__(
         self,
@@ -136,15 +132,10 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         delta: float = 1e-6,
         bounds: RowBounds | None = None,
         *,
-        bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
         unit: str = "one row",
         covariance_type: CovarianceType | Literal["auto"] = "auto",
-        assignment: Literal["hard", "soft"] = "hard",
-        method: Literal["clipped", "paper"] = "clipped",
-        kmeans_steps: int = 8,
-        mixture_steps: int | Literal["auto"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -152,15 +143,10 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
-        self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
         self.unit = unit
         self.covariance_type = covariance_type
-        self.assignment = assignment
-        self.method = method
-        self.kmeans_steps = kmeans_steps
-        self.mixture_steps = mixture_steps
         self.accountant = accountant
         self.random_state = random_state
 
@@ -173,36 +159,20 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         if self.delta == 0:
             raise ValueError(
                 "delta must be positive, since the noise is Gaussian. For pure differential "
-                "privacy, use DPLloyd, DPTree or DPCube with delta=0."
+                "privacy, use DPLloyd or DPTree with delta=0."
             )
-        if self.method == "paper" and (
-            self.covariance_type not in ("auto", "full") or self.assignment != "hard"
-        ):
-            raise ValueError(
-                'method="paper" requires covariance_type="full" and assignment="hard"; got '
-                f"{self.covariance_type!r} and {self.assignment!r}."
-            )
-
-    def _searches_within(self) -> bool:
-        return self.method != "paper"
 
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         self._columns, self._box = cast(Columns, rows.columns), box
-        if self.method == "paper":
-            last = _PAPER_STEPS if self.mixture_steps == "auto" else int(self.mixture_steps)
-            n_steps = int(self.kmeans_steps) + last
-            n_components = self._n_start() or USUAL_CENTRES
-            clusters, covariances = fit_paper_mixture(rows, n_components, n_steps, budget)
-            return self._keep_in_units(clusters, covariances)
         merged = self._merges_components()
         data = standardise(rows, budget)
         share, left = RULES.kmeans_share, 1 - RULES.kmeans_share
         start = moved_centres(
-            data, self._n_start(), int(self.kmeans_steps), share=share, rng=rng, merged=merged
+            data, self._n_start(), self._n_kmeans_steps, share=share, rng=rng, merged=merged
         )
         floor = RULES.floor
-        if self.mixture_steps != "auto":
-            n_steps = int(self.mixture_steps)
+        if self._n_mixture_steps is not None:
+            n_steps = self._n_mixture_steps
         elif merged:
             n_steps = RULES.merged_steps
         else:
@@ -213,7 +183,6 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
             n_steps,
             share=left,
             kind=self.covariance_type,
-            soft=self.assignment == "soft",
             floor=floor,
         )
         return self._keep_in_units(*step.components(), data, partial(step.redrawn, rng))

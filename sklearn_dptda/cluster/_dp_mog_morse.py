@@ -18,17 +18,11 @@ from sklearn_dptda._typing import (
     RowBounds,
 )
 from sklearn_dptda.cluster._dp_mog import DPMoG, Parameters
-from sklearn_dptda.cluster._merge_tree import SaddleSearch, morse_linkage
 from sklearn_dptda.cluster._mixture_density import mixture_parameters
 from sklearn_dptda.cluster._morse_merging import (
     MERGING_CONSTRAINTS,
-    PredictMethod,
+    MergedModesMixin,
     check_number_of_clusters,
-    cut_as_asked,
-    finds_number,
-    predict,
-    predict_proba,
-    set_merged,
 )
 from sklearn_dptda.cluster._noisy_steps import USUAL_CENTRES
 from sklearn_dptda.privacy import PrivacyAccountant
@@ -42,7 +36,7 @@ _N_REDRAWS, _N_REDRAWS_OF_MANY = 10, 4
 
 
 @fill_doc
-class DPMoGMorse(DPMoG):
+class DPMoGMorse(MergedModesMixin, DPMoG):
     """Private clusters of any shape: a private mixture, merged along density saddles.
 
     A fit releases a private Gaussian mixture with more components than clusters,
@@ -53,9 +47,7 @@ class DPMoGMorse(DPMoG):
     ----------
     n_clusters : int, default=None
         Number of clusters. None: the clusters that stand out from their saddles by
-        at least 1.25 nats, which can be a single one. With
-        ``saddle_search="quadratic_strings"`` the merge tree is cut in its largest
-        gap instead.
+        at least 1.25 nats, which can be a single one.
     n_components : int, default=None
         Number of components of the mixture at the start. It is public. None: four
         more than ``n_clusters``, if you give it. Otherwise four more than the number
@@ -135,19 +127,12 @@ class DPMoGMorse(DPMoG):
         delta: float = 1e-6,
         bounds: RowBounds | None = None,
         *,
-        bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
         unit: str = "one row",
         covariance_type: CovarianceType | Literal["auto"] = "auto",
-        assignment: Literal["hard", "soft"] = "hard",
-        method: Literal["clipped", "paper"] = "clipped",
-        kmeans_steps: int = 8,
-        mixture_steps: int | Literal["auto"] = "auto",
         merge_threshold: float | None = None,
         min_cluster_weight: float = 0.0,
-        saddle_search: SaddleSearch = "ridgeline",
-        predict_method: PredictMethod = "responsibility",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -156,23 +141,16 @@ class DPMoGMorse(DPMoG):
             epsilon,
             delta,
             bounds,
-            bounds_share=bounds_share,
             adjacency=adjacency,
             groups=groups,
             unit=unit,
             covariance_type=covariance_type,
-            assignment=assignment,
-            method=method,
-            kmeans_steps=kmeans_steps,
-            mixture_steps=mixture_steps,
             accountant=accountant,
             random_state=random_state,
         )
         self.n_clusters = n_clusters
         self.merge_threshold = merge_threshold
         self.min_cluster_weight = min_cluster_weight
-        self.saddle_search = saddle_search
-        self.predict_method = predict_method
 
     def _merges_components(self) -> bool:
         return True
@@ -194,15 +172,9 @@ class DPMoGMorse(DPMoG):
         redraw: Callable[[], Parameters] | None = None,
     ) -> None:
         super()._keep(weights, means, covariances)
-        set_merged(self, *mixture_parameters(self))
-        if finds_number(self) and redraw is not None:
+        self._set_merged(*mixture_parameters(self))
+        if self._finds_number() and redraw is not None:
             n_redraws = _N_REDRAWS if len(weights) <= 2 * USUAL_CENTRES else _N_REDRAWS_OF_MANY
-            labels = [
-                cut_as_asked(self, morse_linkage(*redraw(), saddle_search=self.saddle_search))
-                for _ in range(n_redraws)
-            ]
-            found_again = [cut.max() + 1 == self.n_clusters_ for cut in labels]
+            cuts = [self._cut(self._linkage(*redraw())) for _ in range(n_redraws)]
+            found_again = [cut.max() + 1 == self.n_clusters_ for cut in cuts]
             self.n_clusters_stability_ = float(np.mean(found_again))
-
-    predict = predict
-    predict_proba = predict_proba

@@ -63,11 +63,9 @@ class DPToMATo(PrivateRowsEstimator):
     %(epsilon)s
     bounds : pair of float or array-like, or dict, default=None
         Public lower and upper bounds of one to twelve columns. Rows are clipped to narrower
-        bounds, which are found privately within these. A dict has pairs for some columns, by
-        name. Cells are coarse in four columns, and little more than quadrants in twelve.
-    bounds_share : float, default=0.2
-        Largest share of ``epsilon`` that is spent on bounds that you do not give. Half of
-        this share is spent on narrower bounds within those that you give.
+        bounds, which are found privately within these, for at most a tenth of ``epsilon``. A
+        dict has pairs for some columns, by name; missing bounds cost at most a fifth. Cells are
+        coarse in four columns, and little more than quadrants in twelve.
     %(row_adjacency)s
     %(row_groups)s
     n_bins : int, default=None
@@ -157,7 +155,6 @@ class DPToMATo(PrivateRowsEstimator):
         epsilon: float = 1.0,
         bounds: RowBounds | None = None,
         *,
-        bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
         unit: str = "one row",
@@ -170,7 +167,6 @@ class DPToMATo(PrivateRowsEstimator):
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.bounds = bounds
-        self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
         self.unit = unit

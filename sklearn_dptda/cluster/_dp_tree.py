@@ -71,7 +71,7 @@ class DPTree(PrivateKMeans):
     See Also
     --------
     DPLloyd : K-means by noisy Lloyd steps.
-    DPCube : K-means by private candidates and swaps.
+    sklearn_dptda.published.DPCube : K-means by private candidates and swaps.
 
     Notes
     -----
@@ -114,7 +114,6 @@ class DPTree(PrivateKMeans):
         delta: float = 1e-6,
         bounds: RowBounds | None = None,
         *,
-        bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
         unit: str = "one row",
@@ -128,7 +127,6 @@ class DPTree(PrivateKMeans):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
-        self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
         self.unit = unit

@@ -13,24 +13,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.cluster._barriers import BarrierGraph
+from sklearn_dptda.cluster._barriers import BarrierGraph, Barriers
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, find_modes
-from sklearn_dptda.cluster._quadratic_strings import CentreGraph
-from sklearn_dptda.privacy._parameters import quoted
 
-# Number of modes that strings lead to from each mode, for each search; None means all.
-_N_STRINGS = {"ridgeline": 5, "string": None}
-SEARCHES = {*_N_STRINGS, "quadratic_strings"}
-SaddleSearch = Literal["ridgeline", "string", "quadratic_strings"]
+# Number of modes that strings lead to from each mode.
+_N_STRINGS = 5
 
 
 @dataclass(frozen=True)
 class MergeTree:
     """Modes of a mixture and the barriers between them.
 
-    :func:`morse_linkage` returns one. With ``saddle_search="quadratic_strings"``,
-    the modes are the centres of the components, and saddles that were not found
-    are infinitely high.
+    :func:`morse_linkage` returns one. In that of :func:`~sklearn_dptda.published.published_linkage`
+    the modes are the centres of the components, and saddles that were not found are infinitely
+    high.
 
     Attributes
     ----------
@@ -196,12 +192,13 @@ def morse_linkage(
     weights: ArrayLike,
     means: ArrayLike,
     covariances: ArrayLike,
-    *,
-    saddle_search: SaddleSearch = "ridgeline",
 ) -> MergeTree:
     """Merge tree of a Gaussian mixture along its density saddles.
 
-    Two modes are joined at the height of the lowest saddle between them.
+    Two modes are joined at the height of the lowest saddle between them. Saddles are searched
+    for by the string method, between each mode and the five that are nearest across ridgelines.
+    Then every ridgeline that the tree still needs is followed. Where it changes from one basin
+    to another, two points on the two sides slide down along the boundary to its saddle.
 
     Parameters
     ----------
@@ -211,16 +208,6 @@ def morse_linkage(
         Means of the components.
     covariances : array-like of shape (n_components, n_features, n_features)
         Covariances of the components.
-    saddle_search : {"ridgeline", "string", "quadratic_strings"}, default="ridgeline"
-        Where saddles are searched for.
-
-        - ``"ridgeline"``: first by the string method, between each mode and the five
-          that are nearest across ridgelines. Then every ridgeline that the tree still
-          needs is followed. Where it changes from one basin to another, two points on
-          the two sides slide down along the boundary to its saddle.
-        - ``"string"``: by the string method, between all pairs of modes.
-        - ``"quadratic_strings"``: by Algorithms 3 and 4 of the paper, along parabolas
-          between all pairs of centres.
 
     Returns
     -------
@@ -234,33 +221,10 @@ def morse_linkage(
 
     .. rubric:: Saddles
 
-    With the first two searches, every saddle has index one, and its two descents
-    end at modes. If standard deviations differ by a factor of more than thirty, a
-    search can leap over narrow basins. If no saddle is found, the top of a
-    ridgeline takes its place. Modes that no centre climbs to are not reported, but
-    their saddles count.
-
-    .. rubric:: Quadratic strings
-
-    The vertices are the centres. The search begins at the point of least density
-    among 20 points on the segment between two centres, and follows the flow (7).
-    It repeats this five times, from the point of least density on the parabola
-    whose vertex is the last point. Newton steps then lead to a critical point. One
-    of index one joins the centres nearest to the ends of its two descents, which
-    begin 0.05 to both sides.
-
-    The paper leaves some things open. Here they are as follows:
-
-    - *Length of the flow*: one step, a fiftieth of a step of mean shift.
-    - *Metric of the flow*: the mean of the precisions, by responsibility.
-    - *Newton steps*: long steps are cut to half a unit of the curvature, and steps
-      that do not settle find no saddle.
-    - *Pairs without a saddle*: the densest centres are joined first.
-    - *Lengths*: they are measured after the smallest box that holds all centres and
-      two standard deviations around them has been scaled to a cube.
-
-    Of centres that share a mode, all but one are left without a saddle, and so are
-    many components that are more than a dozen standard deviations apart.
+    Every saddle has index one, and its two descents end at modes. If standard
+    deviations differ by a factor of more than thirty, a search can leap over narrow
+    basins. If no saddle is found, the top of a ridgeline takes its place. Modes that no
+    centre climbs to are not reported, but their saddles count.
 
     References
     ----------
@@ -276,18 +240,15 @@ def morse_linkage(
     (3, array([0, 0, 1]))
     """
     density = MixtureDensity(np.asarray(weights), np.asarray(means), np.asarray(covariances))
-    graph: BarrierGraph | CentreGraph
-    if saddle_search == "quadratic_strings":
-        graph = CentreGraph(density)
-    elif saddle_search in _N_STRINGS:
-        graph = BarrierGraph(density, *find_modes(density))
-        graph.add_tops_of_strings(_N_STRINGS[saddle_search])
-        graph.refine()
-    else:
-        raise ValueError(
-            f"saddle_search must be one of {sorted(SEARCHES)}; got {quoted(saddle_search)}."
-        )
-    barriers, edges, saddles = _tree_of_barriers(graph)
+    graph = BarrierGraph(density, *find_modes(density))
+    graph.add_tops_of_strings(_N_STRINGS)
+    graph.refine()
+    return tree_of_barriers(density, graph)
+
+
+def tree_of_barriers(density: MixtureDensity, graph: Barriers) -> MergeTree:
+    """Join the modes of a density in the order of the barriers between them."""
+    barriers, edges, saddles = _joined(graph)
     heights = np.diag(barriers).copy()
     mode_weights = np.bincount(graph.owners, density.weights, minlength=graph.n_known)
     return MergeTree(
@@ -302,7 +263,7 @@ def morse_linkage(
     )
 
 
-def _tree_of_barriers(graph: BarrierGraph | CentreGraph) -> tuple[FloatArray, IntArray, FloatArray]:
+def _joined(graph: Barriers) -> tuple[FloatArray, IntArray, FloatArray]:
     """Barriers, edges and saddles of the tree of the known modes, perhaps through other modes."""
     n = graph.n_known
     barriers = np.full((n, n), np.inf)

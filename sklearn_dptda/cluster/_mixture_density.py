@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.rows._assignments import ExactProducts, row_products
+from sklearn_dptda.rows._assignments import ExactProducts
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 # Number of residuals of rows from components in one batch, which fits a cache.
@@ -239,12 +239,6 @@ class DensityByRows:
         """Index of the likeliest component of each row."""
         return self.log_joint(part).argmax(axis=1)
 
-    def responsibilities(self, part: FloatArray) -> FloatArray:
-        """Posterior probabilities of the components."""
-        joint = self.log_joint(part)
-        joint = np.exp(joint - joint.max(axis=1, keepdims=True))
-        return joint / row_products(joint, np.ones(joint.shape[1]))[:, None]
-
 
 def find_modes(density: MixtureDensity) -> tuple[FloatArray, IntArray]:
     """Modes that the centres of the components climb to, densest first, and the mode of each."""
@@ -307,16 +301,3 @@ def nearest_mode(density: MixtureDensity, point: FloatArray, modes: FloatArray) 
     squared = _squared_lengths(modes - point, _scale(density, point))
     best = int(np.argmin(squared))
     return best if squared[best] < _SAME_MODE else -1
-
-
-def basins(density: MixtureDensity, starts: FloatArray, modes: FloatArray) -> IntArray:
-    """Index of the mode that each start climbs to, or -1."""
-    ends = climb(density, starts, polish=False)
-    labels = np.full(len(ends), -1)
-    for index, mode in enumerate(modes):
-        near = _squared_lengths(ends - mode, _scale(density, mode)) < _SURELY_SAME_MODE
-        labels[near] = index
-    # At a flat mode, mean shift stops before it reaches the mode.
-    for row in np.flatnonzero(labels < 0):
-        labels[row] = nearest_mode(density, polished(density, ends[row]), modes)
-    return labels

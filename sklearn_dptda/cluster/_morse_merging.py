@@ -1,8 +1,7 @@
 """Clusters of any shape: the components of a mixture, merged along the saddles of its density."""
 
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,25 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.cluster._merge_tree import SEARCHES, MergeTree, SaddleSearch, morse_linkage
-from sklearn_dptda.cluster._mixture_density import MixtureDensity, basins, mixture_parameters
-from sklearn_dptda.cluster._quadratic_strings import centres_climbed_to
+from sklearn_dptda.cluster._merge_tree import MergeTree, morse_linkage
+from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
 from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows, fit_predict
 from sklearn_dptda.rows._tables import check_rows
-from sklearn_dptda.utils._sklearn import HasMethods, Interval, StrOptions, _fit_context
+from sklearn_dptda.utils._sklearn import HasMethods, Interval, _fit_context
 
-PredictMethod = Literal["responsibility", "flow"]
 # Constraints on the parameters of the merging.
 MERGING_CONSTRAINTS: dict[str, list[Any]] = {
     "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
     "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
     "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
-    "saddle_search": [StrOptions(SEARCHES)],
-    "predict_method": [StrOptions({"responsibility", "flow"})],
 }
 # Number of components of the mixture if no estimator is given.
 _DEFAULT_COMPONENTS = 8
@@ -41,7 +36,7 @@ _DEFAULT_COMPONENTS = 8
 # normal components make ripples of up to a nat where the density is flat.
 _MIN_PROMINENCE_NATS, _MIN_WEIGHT_RATIO = 1.25, 0.2
 # Number of rows that are labelled together, so that memory does not grow with the number of rows.
-_BATCH_ROWS = 1 << 14
+BATCH_ROWS = 1 << 14
 
 
 def check_number_of_clusters(
@@ -57,116 +52,74 @@ def check_number_of_clusters(
         )
 
 
-@dataclass(frozen=True)
-class MergedMixture:
-    """A mixture whose modes are merged into clusters.
+class MergedModesMixin:
+    """Clusters that are modes of a mixture, merged across the saddles of its density."""
 
-    ``of_centres``: its modes are the centres of the components, as for quadratic strings.
-    """
+    n_clusters: int | None
+    merge_threshold: float | None
+    min_cluster_weight: float
+    _linkage = staticmethod(morse_linkage)
 
-    density: MixtureDensity
-    modes: FloatArray
-    mode_labels: IntArray
-    component_labels: IntArray
-    of_centres: bool
+    def _set_merged(self: Any, *parameters: Any) -> None:
+        """Set the attributes that follow from weights, means and covariances."""
+        tree = self._linkage(*parameters)
+        labels = self._cut(tree)
+        self.modes_, self.saddles_ = tree.modes, tree.saddles
+        self.linkage_, self.mode_labels_ = tree.linkage, labels
+        self.component_labels_ = labels[tree.owners]
+        self.n_clusters_ = int(labels.max()) + 1
 
-    @classmethod
-    def of(cls, estimator: Any) -> Self:
-        """Take over what a fitted estimator has released."""
-        return cls(
-            estimator._mixture(),
-            estimator.modes_,
-            estimator.mode_labels_,
-            estimator.component_labels_,
-            estimator.saddle_search == "quadratic_strings",
-        )
+    def _finds_number(self) -> bool:
+        """Whether the number of clusters follows from the merge tree."""
+        return self.n_clusters is None and self.merge_threshold is None
 
-    def predict(self, X: FloatArray, method: PredictMethod) -> IntArray:
-        """Cluster of each row: the likeliest one, or that of the mode that the row climbs to."""
-        if method == "responsibility":
-            return self.predict_proba(X).argmax(axis=1)
-        labels = np.empty(len(X), dtype=int)
-        for rows in gen_batches(len(X), _BATCH_ROWS):
-            labels[rows] = self._flow(np.asarray(X[rows], dtype=float))
-        return labels
+    def _cut(self, tree: MergeTree) -> IntArray:
+        """Cluster of each mode: as many as the parameters say, or those that stand out."""
+        if self._finds_number():
+            least = max(self.min_cluster_weight, _MIN_WEIGHT_RATIO / tree.n_modes)
+            return tree.cut_by_prominence(_MIN_PROMINENCE_NATS, least)
+        return tree.cut(self.n_clusters, self.merge_threshold, self.min_cluster_weight)
 
-    def _flow(self, X: FloatArray) -> IntArray:
-        if self.of_centres:
-            return self.component_labels[centres_climbed_to(self.density, X)]
-        modes = basins(self.density, X, self.modes)
-        # If a climb stalls on a plateau, the row gets the likeliest cluster.
-        likeliest = self.predict_proba(X).argmax(axis=1)
-        return np.where(modes < 0, likeliest, self.mode_labels[modes])
-
-    def predict_proba(self, X: FloatArray) -> FloatArray:
-        """Posterior probability of each cluster, of shape (n_samples, n_clusters)."""
-        members = np.eye(self.mode_labels.max() + 1)[self.component_labels]
+    def _probabilities(self: Any, X: FloatArray) -> FloatArray:
+        """Posterior probability of each cluster, for checked rows."""
+        density, members = self._mixture(), np.eye(self.n_clusters_)[self.component_labels_]
         out = np.empty((len(X), members.shape[1]))
-        for rows in gen_batches(len(X), _BATCH_ROWS):
-            shares = self.density.responsibilities(np.asarray(X[rows], dtype=float))
-            out[rows] = shares @ members
+        for rows in gen_batches(len(X), BATCH_ROWS):
+            out[rows] = density.responsibilities(np.asarray(X[rows], dtype=float)) @ members
         return out
 
+    def _labels(self, X: FloatArray) -> IntArray:
+        """Cluster of each checked row."""
+        return self._probabilities(X).argmax(axis=1)
 
-def finds_number(estimator: Any) -> bool:
-    """Whether the number of clusters follows from the merge tree."""
-    return estimator.n_clusters is None and estimator.merge_threshold is None
+    @by_rows
+    @fill_doc
+    def predict(self: Any, X: ArrayLike) -> IntArray:
+        """Assign each row to the cluster with the largest posterior probability.
 
+        %(one_number_for_each_row)s
+        """
+        return self._labels(self._rows(X))
 
-def cut_as_asked(estimator: Any, tree: MergeTree) -> IntArray:
-    """Cluster of each mode: as many as the parameters say, or those that stand out."""
-    # Quadratic strings leave modes without saddles. Nothing is known of how these modes stand out.
-    published = estimator.saddle_search == "quadratic_strings"
-    if finds_number(estimator) and not published:
-        least = max(estimator.min_cluster_weight, _MIN_WEIGHT_RATIO / tree.n_modes)
-        return tree.cut_by_prominence(_MIN_PROMINENCE_NATS, least)
-    return tree.cut(
-        estimator.n_clusters,
-        estimator.merge_threshold,
-        estimator.min_cluster_weight,
-        rule="height" if published else "strength",
-    )
+    @by_rows
+    def predict_proba(self: Any, X: ArrayLike) -> FloatArray:
+        """Posterior probability of each cluster.
 
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
 
-def set_merged(estimator: Any, *parameters: Any) -> None:
-    """Set the attributes that follow from weights, means and covariances."""
-    tree = morse_linkage(*parameters, saddle_search=estimator.saddle_search)
-    labels = cut_as_asked(estimator, tree)
-    estimator.modes_, estimator.saddles_ = tree.modes, tree.saddles
-    estimator.linkage_, estimator.mode_labels_ = tree.linkage, labels
-    estimator.component_labels_ = labels[tree.owners]
-    estimator.n_clusters_ = int(labels.max()) + 1
-
-
-@by_rows
-@fill_doc
-def predict(self: Any, X: ArrayLike) -> IntArray:
-    """Assign rows to clusters.
-
-    %(one_number_for_each_row)s
-    """
-    rows = self._rows(X)
-    return MergedMixture.of(self).predict(rows, self.predict_method)
-
-
-@by_rows
-def predict_proba(self: Any, X: ArrayLike) -> FloatArray:
-    """Posterior probability of each cluster.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-
-    Returns
-    -------
-    ndarray of shape (n_samples, `n_clusters_`)
-    """
-    rows = self._rows(X)
-    return MergedMixture.of(self).predict_proba(rows)
+        Returns
+        -------
+        ndarray of shape (n_samples, `n_clusters_`)
+        """
+        return self._probabilities(self._rows(X))
 
 
 @fill_doc
-class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, BaseEstimator):
+class MorseMerging(
+    MergedModesMixin, QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, BaseEstimator
+):
     """Clusters of any shape from a mixture with more components than clusters.
 
     A fit learns a mixture, and merges the modes of its density across all but the
@@ -182,8 +135,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
     n_clusters : int, default=None
         Number of clusters, at most the number of modes. None: the clusters that
         stand out from their saddles by at least 1.25 nats, which can be a single
-        one. With ``saddle_search="quadratic_strings"`` the merge tree is cut in its
-        largest gap instead.
+        one.
     %(merging)s
 
     Attributes
@@ -240,15 +192,11 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
         merge_threshold: float | None = None,
         *,
         min_cluster_weight: float = 0.0,
-        saddle_search: SaddleSearch = "ridgeline",
-        predict_method: PredictMethod = "responsibility",
     ) -> None:
         self.estimator = estimator
         self.n_clusters = n_clusters
         self.merge_threshold = merge_threshold
         self.min_cluster_weight = min_cluster_weight
-        self.saddle_search = saddle_search
-        self.predict_method = predict_method
 
     @_fit_context(prefer_skip_nested_validation=False)
     @fill_doc
@@ -270,7 +218,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
         check_number_of_clusters(self.n_clusters, self.merge_threshold, n_components)
         of_people = {} if groups is None else {"groups": groups}
         self.estimator_ = clone(base).fit(X, y, **of_people)
-        set_merged(self, *mixture_parameters(self.estimator_))
+        self._set_merged(*mixture_parameters(self.estimator_))
         if private:
             # Only the mixture has seen the number and the names of the columns.
             for name in ("n_features_in_", "feature_names_in_"):
@@ -278,7 +226,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
                 if hasattr(self.estimator_, name):
                     setattr(self, name, getattr(self.estimator_, name))
         else:
-            self.labels_ = MergedMixture.of(self).predict(rows, self.predict_method)
+            self.labels_ = self._labels(rows)
         return self
 
     @staticmethod
@@ -300,8 +248,6 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
             )
 
     fit_predict = fit_predict
-    predict = predict
-    predict_proba = predict_proba
 
     def _rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)

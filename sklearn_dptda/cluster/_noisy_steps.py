@@ -25,7 +25,6 @@ from sklearn_dptda.rows._assignments import (
     nearest_to,
     one_cell,
     residuals_about,
-    soft_assignment,
 )
 from sklearn_dptda.rows._localisation import localise
 from sklearn_dptda.rows._moments import KEPT, FitBudget, Moments, MomentWeights
@@ -457,14 +456,13 @@ def mixture_steps(
     *,
     share: float,
     kind: CovarianceType | Literal["auto"] = "full",
-    soft: bool = False,
     floor: float = RULES.floor,
 ) -> MixtureStep:
     """Fit components with covariances, starting from the partition of nearest centres.
 
     ``share`` is that of all steps together, and half of it is for the last one, which is returned.
     With ``kind="auto"``, covariances are full until their differences are found to be noise, and
-    then tied. With ``soft``, records belong to components in parts from the second step on.
+    then tied.
     """
     radius = residual_radius(data, len(centres))
     density: MixtureDensity | None = None
@@ -473,12 +471,11 @@ def mixture_steps(
     def step(step_share: float) -> MixtureStep:
         moments = data.budget.release(
             data.rows,
-            _assignment(data, centres, density, radius, soft),
+            _assignment(data, centres, density, radius),
             len(centres),
             weights=_MIXTURE_WEIGHTS,
             share=step_share,
             kind=now,
-            soft=soft and density is not None,
         )
         return MixtureStep(centres, radius, moments, floor)
 
@@ -517,12 +514,8 @@ def _assignment(
     centres: FloatArray,
     density: MixtureDensity | None,
     radius: float,
-    soft: bool,
 ) -> Assignment:
     if density is None:
         return _nearest_assignment(data, centres, radius)
     residuals = residuals_about(centres, radius, data.budget.norm)
-    by_rows = DensityByRows(density, data.limit)
-    if soft:
-        return soft_assignment(by_rows.responsibilities, residuals, len(centres))
-    return hard_assignment(by_rows.likeliest, residuals)
+    return hard_assignment(DensityByRows(density, data.limit).likeliest, residuals)

@@ -99,10 +99,6 @@ class PrivateLandmarks(DPMoG):
     # Fixed values of the other parameters of the mixture.
     n_components = None
     covariance_type = "auto"
-    assignment = "hard"
-    method = "clipped"
-    kmeans_steps = 8
-    mixture_steps = "auto"
 
     def __init__(
         self,
@@ -111,7 +107,6 @@ class PrivateLandmarks(DPMoG):
         delta: float = 1e-6,
         bounds: RowBounds | None = None,
         *,
-        bounds_share: float = 0.2,
         adjacency: Adjacency = "replace-one",
         groups: str | None = None,
         unit: str = "one row",
@@ -123,7 +118,6 @@ class PrivateLandmarks(DPMoG):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
-        self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
         self.unit = unit

@@ -77,7 +77,7 @@ def sensitivity_dtm(m: float, n: int, p: float, diameter: float) -> float:
     ``(diameter**p / k)**(1/p)`` with ``k = ceil(m n)``. By stability, this also bounds the
     bottleneck distance between the persistence diagrams. The bound is attained for
     ``p = 1`` and ``k >= 4`` if two records can be a diameter apart
-    (:func:`~sklearn_dptda.theory.dtm_worst_case`). It is public, as all parameters are.
+    (:func:`~sklearn_dptda.published.dtm_worst_case`). It is public, as all parameters are.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class AdjacencySpectralEmbedding(
     See Also
     --------
     EdgeFlip : Releases a graph under edge differential privacy.
-    sklearn_dptda.theory.detection_limit : The size from which groups can be detected.
+    sklearn_dptda.published.detection_limit : The size from which groups can be detected.
 
     Notes
     -----

@@ -264,7 +264,7 @@ class EdgeFlip(_Flip):
     --------
     LaplaceFlip : Rounded Laplace noise, which needs more flips for the same guarantee.
     AdjacencySpectralEmbedding : Coordinates of the nodes of a noisy graph.
-    sklearn_dptda.theory.detection_limit : The density from which blocks can be detected.
+    sklearn_dptda.published.detection_limit : The density from which blocks can be detected.
 
     Notes
     -----

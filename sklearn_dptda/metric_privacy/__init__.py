@@ -1,7 +1,7 @@
 """Metric privacy: the privacy loss is proportional to a distance, on finite and on normed spaces.
 
 The mechanisms choose from public candidates, add noise whose density falls with a norm, or release
-whole measures. :mod:`sklearn_dptda.theory` computes how accurate any mechanism can be.
+whole measures. :mod:`sklearn_dptda.published` computes how accurate any mechanism can be.
 """
 
 from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism

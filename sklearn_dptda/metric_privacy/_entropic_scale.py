@@ -50,7 +50,7 @@ class ScaleBounds:
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import entropic_scale
+    >>> from sklearn_dptda.published import entropic_scale
     >>> entropic_scale([[0, 1], [1, 0]], alpha=0.5)
     ScaleBounds(lower=1.0, upper=1.0)
     """
@@ -121,7 +121,7 @@ def entropic_scale(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_dptda.theory import entropic_scale
+    >>> from sklearn_dptda.published import entropic_scale
     >>> line = np.linspace(0, 1, 21)
     >>> print(entropic_scale(np.abs(line[:, None] - line), alpha=4.0))
     0.3

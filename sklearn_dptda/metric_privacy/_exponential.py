@@ -93,7 +93,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
 
     See Also
     --------
-    sklearn_dptda.theory.accuracy_bounds : Compares this mechanism with the best one.
+    sklearn_dptda.published.accuracy_bounds : Compares this mechanism with the best one.
 
     Notes
     -----

@@ -37,7 +37,7 @@ _MAX_POINTS_EXACT_PARAMETER = 500
 class FiniteMechanism:
     """A private mechanism on a finite public set, whose points are inputs and outputs.
 
-    :func:`~sklearn_dptda.theory.optimal_mechanism` returns one.
+    :func:`~sklearn_dptda.published.optimal_mechanism` returns one.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class FiniteMechanism:
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import optimal_mechanism
+    >>> from sklearn_dptda.published import optimal_mechanism
     >>> mechanism = optimal_mechanism([[0, 1], [1, 0]], alpha=1.0)
     >>> mechanism.sample([0, 0, 1], random_state=0).shape
     (3,)

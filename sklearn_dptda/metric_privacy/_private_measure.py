@@ -31,7 +31,7 @@ from sklearn_dptda.metric_privacy._metric_mechanism import MetricPrivacyGuarante
 from sklearn_dptda.metric_privacy._smooth_measure import check_grid, rounding_for, smooth_measure
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyGuarantee, pure_rho
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.rows._estimator import ROW_PARAMETERS, SHARE, PrivateRowsEstimator
+from sklearn_dptda.rows._estimator import BOUNDS_SHARE, ROW_PARAMETERS, SHARE, PrivateRowsEstimator
 from sklearn_dptda.rows._intervals import private_intervals
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.rows._tables import check_rows
@@ -54,9 +54,8 @@ class PrivateMeasure(PrivateRowsEstimator):
     %(epsilon)s
     bounds : pair of float or array-like, or dict, default=None
         Public bounds of the numeric columns, to which rows are clipped. A dict has pairs for
-        some columns, by name. Missing bounds are found privately, unless ``method="metric"``.
-    bounds_share : float, default=0.2
-        Share of ``epsilon`` for bounds that you do not give.
+        some columns, by name. Missing bounds are found privately, for a fifth of ``epsilon``,
+        unless ``method="metric"``.
     method : {"hierarchical", "metric"}, default="hierarchical"
         ``"hierarchical"``: noisy counts of smaller and smaller boxes, with differential
         privacy for rows. ``"metric"``: noisy integrals, with metric privacy for the whole
@@ -138,7 +137,6 @@ class PrivateMeasure(PrivateRowsEstimator):
     _parameter_constraints = {
         **ROW_PARAMETERS,
         "bounds": ["array-like", Mapping, None],
-        "bounds_share": [SHARE],
         "method": [StrOptions({"hierarchical", "metric"})],
         "depth": [Interval(Integral, 1, _MOST_HALVINGS, closed="both"), None],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
@@ -154,7 +152,6 @@ class PrivateMeasure(PrivateRowsEstimator):
         epsilon: float = 1.0,
         bounds: RowBounds | None = None,
         *,
-        bounds_share: float = 0.2,
         method: Literal["hierarchical", "metric"] = "hierarchical",
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
@@ -169,7 +166,6 @@ class PrivateMeasure(PrivateRowsEstimator):
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
-        self.bounds_share = bounds_share
         self.method = method
         self.adjacency = adjacency
         self.groups = groups
@@ -292,10 +288,10 @@ class PrivateMeasure(PrivateRowsEstimator):
         private = np.flatnonzero(np.isnan(low))
         if len(private):
             places = [table.numeric[j] for j in private]
-            share = self.bounds_share * epsilon
+            share = BOUNDS_SHARE * epsilon
             ends = private_intervals(rows.selected(places), share, self.adjacency, noise)
             low[private], high[private] = table.in_types(places, *ends)
-            epsilon *= 1 - self.bounds_share
+            epsilon *= 1 - BOUNDS_SHARE
         box, sizes = self._box_of(table, low, high)
         cube = rows.map(box.to_cube)
         of_classes: Any = []

@@ -94,7 +94,7 @@ def bottleneck_error_bound(
     --------
     epsilon_for_error : The epsilon that achieves a given error.
     noise_floor : The largest persistence that noise alone shows.
-    sklearn_dptda.theory.bottleneck_error_floor : An error that no private diagram can avoid.
+    sklearn_dptda.published.bottleneck_error_floor : An error that no private diagram can avoid.
 
     Notes
     -----

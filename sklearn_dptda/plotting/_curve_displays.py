@@ -12,7 +12,7 @@ from sklearn_dptda.model_selection import PrivacyUtilityCurve, ReleasePlan, priv
 from sklearn_dptda.persistence import PrivatePersistence
 from sklearn_dptda.plotting._style import Display, axes_or_new, cluster_style, style
 from sklearn_dptda.privacy import AuditResult
-from sklearn_dptda.theory import AccuracyBounds, accuracy_bounds
+from sklearn_dptda.published import AccuracyBounds, accuracy_bounds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -231,7 +231,7 @@ class AccuracyBoundsDisplay(Display):
     Parameters
     ----------
     bounds : list of AccuracyBounds
-        Bounds from :func:`~sklearn_dptda.theory.accuracy_bounds`, one for each rate.
+        Bounds from :func:`~sklearn_dptda.published.accuracy_bounds`, one for each rate.
 
     Attributes
     ----------

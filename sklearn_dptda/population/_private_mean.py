@@ -118,7 +118,6 @@ class PrivateMean(PrivateRowsEstimator):
         *,
         confidence: float | None = 0.95,
         norm_bound: float | None = None,
-        bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
         unit: str = "one row",
@@ -130,7 +129,6 @@ class PrivateMean(PrivateRowsEstimator):
         self.bounds = bounds
         self.confidence = confidence
         self.norm_bound = norm_bound
-        self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
         self.unit = unit

@@ -5,7 +5,7 @@ An additional record must not change the contribution of another one, not even i
 Proof: doc/theory/private_mixtures.md, "Rounding".
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Self, TypeAlias
@@ -17,9 +17,8 @@ from sklearn_dptda._typing import FloatArray, IntArray
 Norm: TypeAlias = Literal["l1", "l2"]
 # A function from the rows of a batch and their cells to the residuals of the rows.
 Residuals: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
-# A function that assigns the rows of a batch to cells. It returns the cells of the rows, the share
-# of each row that belongs to its cell, and the clipped residuals.
-Assignment: TypeAlias = Callable[[FloatArray], Iterable[tuple[IntArray, Any, FloatArray]]]
+# A function that returns the cells of the rows of a batch, and their clipped residuals.
+Assignment: TypeAlias = Callable[[FloatArray], tuple[IntArray, FloatArray]]
 
 # Margin for the rounding of the norm of a clipped vector.
 INSIDE = 1 - 2.0**-40
@@ -133,9 +132,9 @@ def hard_assignment(cell_of: Callable[[FloatArray], IntArray], residuals: Residu
     return partial(_hard, cell_of=cell_of, residuals=residuals)
 
 
-def _hard(batch: FloatArray, cell_of: Any, residuals: Any) -> Iterator[Any]:
+def _hard(batch: FloatArray, cell_of: Any, residuals: Any) -> tuple[IntArray, FloatArray]:
     cells = cell_of(batch)
-    yield cells, 1.0, residuals(batch, cells)
+    return cells, residuals(batch, cells)
 
 
 def one_cell(centre: FloatArray, radius: float, norm: Norm) -> Assignment:
@@ -143,23 +142,7 @@ def one_cell(centre: FloatArray, radius: float, norm: Norm) -> Assignment:
     return partial(_one, centre=centre, radius=radius, norm=norm)
 
 
-def _one(batch: FloatArray, centre: FloatArray, radius: float, norm: Norm) -> Iterator[Any]:
-    yield np.zeros(len(batch), dtype=np.intp), 1.0, clip_norm(batch - centre, radius, norm)
-
-
-def soft_assignment(
-    parts: Callable[[FloatArray], FloatArray], residuals: Residuals, n_cells: int
-) -> Assignment:
-    """Distribute each row over all cells, for :meth:`FitBudget.release`.
-
-    ``parts`` computes the shares of the rows of a batch in the cells: nonnegative numbers of shape
-    (n, n_cells) whose rows sum to one.
-    """
-    return partial(_soft, parts=parts, residuals=residuals, n_cells=n_cells)
-
-
-def _soft(batch: FloatArray, parts: Any, residuals: Any, n_cells: int) -> Iterator[Any]:
-    shares = parts(batch) * INSIDE
-    for k in range(n_cells):
-        cells = np.full(len(batch), k)
-        yield cells, shares[:, k], residuals(batch, cells)
+def _one(
+    batch: FloatArray, centre: FloatArray, radius: float, norm: Norm
+) -> tuple[IntArray, FloatArray]:
+    return np.zeros(len(batch), dtype=np.intp), clip_norm(batch - centre, radius, norm)

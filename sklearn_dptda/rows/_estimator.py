@@ -49,8 +49,9 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 LEAST_SHARE = 1e-3
 # Shares that the caller chooses must leave something, for both sides.
 SHARE = Interval(Real, 0.001, 0.999, closed="both")
-# Part of ``bounds_share`` that is spent on estimating narrower bounds within given ones.
-_SHARE_WITHIN = 0.5
+# Largest share of the budget of a fit that is spent on bounds that are not given, and on narrower
+# bounds within given ones.
+BOUNDS_SHARE, _SHARE_WITHIN = 0.2, 0.1
 # Share of the budget of a fit for counting the rows outside the bounds, by the norm of the noise.
 # At epsilon 1, the noise is about 60 rows ("l2", delta=1e-6) or 94 rows ("l1"), and more after
 # private bounds.
@@ -130,7 +131,6 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         **ROW_PARAMETERS,
         "delta": [Interval(Real, 0, 1, closed="left")],
         "bounds": ["array-like", dict, None],
-        "bounds_share": [SHARE],
     }
 
     # A fit has two seeds: one for its noise, and one for public randomness.
@@ -275,8 +275,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _check_noise(self, rows: Rows) -> None:
         """Refuse public numbers for which the noise of a count would not fit into 64 bits."""
-        share, budget = LEAST_SHARE, self._budget_with(None, rows.mass)
-        for name in ("bounds_share", "marginal_share", "covariance_share"):
+        share, budget = LEAST_SHARE * BOUNDS_SHARE, self._budget_with(None, rows.mass)
+        for name in ("marginal_share", "covariance_share"):
             if given := float(getattr(self, name, None) or 0.0):
                 share *= min(given, 1 - given)
         if budget.scale_of_counts(rows.n_features, share) > LARGEST_SCALE:
@@ -410,19 +410,19 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         As soon as the interval of one column is estimated, the units of all columns are estimated
         intervals.
         """
-        private, share = np.isnan(low), float(self.bounds_share)
+        private = np.isnan(low)
         ends = np.array([low, high])
         if private.any():
             part = rows.selected(np.flatnonzero(private))
-            left, right, spent = private_box(part, budget, share)
+            left, right, spent = private_box(part, budget, BOUNDS_SHARE)
             ends[:, private] = left, right
             budget = budget.rest(spent)
         units = ends.copy()
         if self._searches_within() and not private.all():
-            given, share = ~private, share * _SHARE_WITHIN
+            given = ~private
             part, found = rows.selected(np.flatnonzero(given)), bool(private.any())
             ends[:, given], units[:, given], budget = self._bounds_within(
-                part, low[given], high[given], budget, share, found
+                part, low[given], high[given], budget, _SHARE_WITHIN, found
             )
         return ends[0], ends[1], (units[0], units[1]), budget
 
@@ -448,7 +448,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             return 0.0
         mass = 1 if self.groups is None else MASS
         budget = self._budget_with(None, mass)
-        return rows_for_box(n_private, budget, float(self.bounds_share)) / mass
+        return rows_for_box(n_private, budget, BOUNDS_SHARE) / mass
 
     def _count_clipped(
         self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, remedy: str

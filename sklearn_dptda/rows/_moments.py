@@ -340,16 +340,14 @@ class FitBudget(ABC):
         weights: MomentWeights,
         share: float,
         kind: CovarianceKind = None,
-        soft: bool = False,
         width: int | None = None,
     ) -> Moments:
         """Sum the contributions of all records exactly, and add noise.
 
-        ``assign`` returns an iterator of ``(cells, parts, residuals)`` for a batch: the cell of
-        each row, the part of the row that belongs to it (parts sum to at most 1), and the residual,
-        of a norm of at most one. They must be functions of the row and of earlier releases. With
-        ``soft``, a row may have parts in all cells. ``kind`` is that of second moments, if any, and
-        ``width`` the number of coordinates of residuals, if it differs from that of rows.
+        ``assign`` returns the cell of each row of a batch, and its residual, of a norm of at most
+        one. They must be functions of the row and of earlier releases. ``kind`` is that of second
+        moments, if any, and ``width`` the number of coordinates of residuals, if it differs from
+        that of rows.
         """
         width = rows.n_features if width is None else width
         second_moments = SecondMoments(kind, width, self.norm)
@@ -358,11 +356,9 @@ class FitBudget(ABC):
         lattice = FixedPoint.for_scale(_lattice_scale(scale, rows))
         contributions = _Contributions(assign, n_cells, weights.roots, second_moments, lattice)
         low, high = rows.sum(contributions, contributions.width(width))
-        # Rounding to the lattice adds at most one step to each number that a record can change.
-        touched = n_cells if soft else 2
-        # Tied second moments are sums over all the cells that a record touches.
-        touched_high = touched**2 if kind == "tied" else touched
-        moves = touched * low.shape[1] + touched_high * high.shape[1]
+        # Rounding to the lattice adds at most one step to each number that a record can change: in
+        # two cells, which tied second moments sum.
+        moves = 2 * low.shape[1] + (4 if kind == "tied" else 2) * high.shape[1]
         in_steps = lattice.sum_sensitivity(declared, moves).value
         grown = in_steps * lattice.step / declared.value
         noise = scale * grown / lattice.step
@@ -503,19 +499,17 @@ class _Contributions:
         w0, w1, w2 = self.roots
         tied = self.second_moments.kind == "tied"
         d = self.second_moments.n_features
-        low = np.zeros((self.n_cells, 1 + d if w1 else 1), dtype=np.int64)
-        high = np.zeros((1 if tied else self.n_cells, self.second_moments.width), dtype=np.int64)
-        for cells, parts, u in self.assign(batch):
-            part = np.broadcast_to(np.asarray(parts, dtype=float), len(batch))[:, None]
-            contribution = np.empty((len(batch), low.shape[1]))
-            contribution[:, :1] = w0 * part
-            if w1:
-                np.multiply(w1 * part, u, out=contribution[:, 1:])
-            low += by_cell(cells, self.n_cells) @ self.lattice.encode(contribution)
-            if self.second_moments.kind is not None:
-                steps = self.lattice.encode(w2 * part * self.second_moments.stack(u))
-                high += steps.sum(axis=0) if tied else by_cell(cells, self.n_cells) @ steps
-        return low, high
+        cells, residuals = self.assign(batch)
+        in_cells = by_cell(cells, self.n_cells)
+        contribution = np.empty((len(batch), 1 + d if w1 else 1))
+        contribution[:, 0] = w0
+        if w1:
+            np.multiply(w1, residuals, out=contribution[:, 1:])
+        low = in_cells @ self.lattice.encode(contribution)
+        if self.second_moments.kind is None:
+            return low, np.zeros((self.n_cells, 0), dtype=np.int64)
+        steps = self.lattice.encode(w2 * self.second_moments.stack(residuals))
+        return low, steps.sum(axis=0, keepdims=True) if tied else in_cells @ steps
 
 
 def by_cell(cells: IntArray, n_cells: int) -> csc_array:

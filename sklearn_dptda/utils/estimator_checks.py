@@ -44,10 +44,8 @@ _PUBLIC = {"bounds": (0.0, 1.0), "sensitivity": 0.1, "upper": 1.0, "delta": 1e-6
 _SMALL = {
     "n_clusters": 2,
     "n_components": 2,
-    "kmeans_steps": 2,
     "n_iter": 2,
     "max_depth": 3,
-    "n_swaps": 2,
     "n_bins": 4,
     "depth": 3,
 }

@@ -5,8 +5,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPTree
+from sklearn_dptda.cluster import DPLloyd, DPMoG, DPTree
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon, gaussian_mu
+from sklearn_dptda.published import DPCube
 from sklearn_dptda.rows._assignments import hard_assignment
 from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights
 from sklearn_dptda.rows._rows import Rows
@@ -92,11 +93,17 @@ def test_fit_budget_release_passes_an_audit_that_sees_less_noise(kind, delta):
     assert audit(broken, *sides, 2000, **options).refutes(EPSILON)
 
 
+class OneStep(DPMoG):
+    """A mixture of one k-means step and one mixture step."""
+
+    _n_kmeans_steps = _n_mixture_steps = 1
+
+
 ESTIMATORS = [
-    DPMoG(1, EPSILON, DELTA, (-1, 1), kmeans_steps=1, mixture_steps=1),
+    OneStep(1, EPSILON, DELTA, (-1, 1)),
     DPLloyd(1, EPSILON, 0.0, (-1, 1), n_iter=1),
     DPTree(1, EPSILON, DELTA, (-1, 1), max_depth=1),
-    DPCube(1, EPSILON, DELTA, (-1, 1), n_swaps=1),
+    DPCube(1, EPSILON, DELTA, (-1, 1)),
 ]
 
 

@@ -11,16 +11,8 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_dptda.cluster import DPCube, DPLloyd, DPTree, MorseMerging
+from sklearn_dptda.cluster import DPLloyd, DPTree, MorseMerging
 from sklearn_dptda.cluster._box_tree import BoxTree, grow
-from sklearn_dptda.cluster._dp_cube import (
-    LARGEST_COST,
-    Candidates,
-    CountedRows,
-    search,
-    set_costs,
-    swap_costs,
-)
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -28,6 +20,15 @@ from sklearn_dptda.privacy import (
     gaussian_mu,
     pure_rho,
     zcdp_rho,
+)
+from sklearn_dptda.published import DPCube
+from sklearn_dptda.published._dp_cube import (
+    LARGEST_COST,
+    Candidates,
+    CountedRows,
+    search,
+    set_costs,
+    swap_costs,
 )
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget
 from sklearn_dptda.rows._rows import Rows

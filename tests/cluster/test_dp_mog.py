@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
@@ -18,35 +19,43 @@ from sklearn_dptda.privacy import (
     gaussian_mu,
     zcdp_epsilon,
 )
+from sklearn_dptda.published import PublishedMixture
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from tests.cluster._tables import ODD_TABLES
 
-OPTIONS = [
-    {},
-    {"kmeans_steps": 1, "mixture_steps": 3},
-    {"assignment": "soft"},
-    {"covariance_type": "tied"},
-    {"method": "paper", "kmeans_steps": 4},
+
+class FewSteps(DPMoG):
+    """A mixture of one k-means step and three mixture steps."""
+
+    _n_kmeans_steps, _n_mixture_steps = 1, 3
+
+
+# Estimators, and the least number of steps with noise of their own.
+MIXTURES = [
+    (DPMoG(3), 13),
+    (FewSteps(3), 7),
+    (DPMoG(3, covariance_type="tied"), 13),
+    (PublishedMixture(3, n_steps=6), 6),
 ]
 
 
 # The border of all estimators shows that no more is spent; here, that nothing is left.
 @pytest.mark.parametrize("bounds", [(-15, 15), None])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_dp_mog_spends_exactly_the_budget(options, bounds):
-    # Each option is tried with both kinds of neighbours, and so are both bounds.
-    even = (OPTIONS.index(options) + (bounds is None)) % 2 == 0
-    adjacency = "add-remove" if even else "replace-one"
+@pytest.mark.parametrize("place", range(len(MIXTURES)))
+def test_dp_mog_spends_exactly_the_budget(place, bounds):
+    # Each estimator is tried with both kinds of neighbours, and so are both bounds.
+    adjacency = "add-remove" if (place + (bounds is None)) % 2 == 0 else "replace-one"
     X, _ = make_blobs(200, centers=3, random_state=0)
-    private = DPMoG(3, 1.0, 1e-5, bounds, adjacency=adjacency, random_state=0, **options)
+    mixture, n_steps = MIXTURES[place]
+    private = clone(mixture).set_params(
+        epsilon=1.0, delta=1e-5, bounds=bounds, adjacency=adjacency, random_state=0
+    )
     with warnings.catch_warnings():
         # With so few rows, the bounds are inaccurate.
         warnings.filterwarnings("ignore", ".*lie outside the bounds", UserWarning)
         draws = recorded(lambda: private.fit(X)).crossings
-    # "auto" uses at least two mixture steps.
-    steps = private.kmeans_steps + (2 if private.mixture_steps == "auto" else private.mixture_steps)
-    # Bounds, rows outside them, two histograms per stage, and the moments of all rows.
-    least = steps + 1 + (3 if bounds is None else 0) + (0 if private.method == "paper" else 3)
+    # Steps, two histograms and the moments of all rows for our own mixture; bounds; clipped rows.
+    least = n_steps + 1 + (3 if bounds is None else 0)
     assert len(draws) >= least and {draw.law for draw in draws} == {"gaussian"}
     mu = math.sqrt(sum(draw.loss**2 for draw in draws))
     assert mu == pytest.approx(gaussian_mu(1.0, 1e-5), rel=1e-9)
@@ -55,13 +64,10 @@ def test_dp_mog_spends_exactly_the_budget(options, bounds):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize(
-    ("covariance_type", "assignment"),
-    [("full", "hard"), ("tied", "soft"), ("diag", "hard"), ("spherical", "soft")],
-)
-def test_dp_mog_is_near_the_mixture_of_scikit_learn(covariance_type, assignment):
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+def test_dp_mog_is_near_the_mixture_of_scikit_learn(covariance_type):
     X, y = make_blobs(3000, n_features=3, centers=4, random_state=4)
-    options = {"covariance_type": covariance_type, "assignment": assignment, "random_state": 0}
+    options = {"covariance_type": covariance_type, "random_state": 0}
     private = DPMoG(4, math.inf, bounds=(-15, 15), **options).fit(X)
     peer = GaussianMixture(4, covariance_type=covariance_type, random_state=0).fit(X)
     assert private.covariances_.shape == peer.covariances_.shape
@@ -84,10 +90,8 @@ def test_dp_mog_spheres_are_round_in_unequal_bounds():
 
 def test_dp_mog_by_the_paper_finds_blobs():
     X, y = make_blobs(5000, centers=3, random_state=0)
-    paper = DPMoG(3, math.inf, bounds=(-15, 15), method="paper").fit(X)
+    paper = PublishedMixture(3, math.inf, bounds=(-15, 15)).fit(X)
     assert paper.means_.shape == (3, 2) and adjusted_rand_score(y, paper.predict(X)) > 0.7
-    with pytest.raises(ValueError, match='method="paper"'):
-        DPMoG(3, bounds=(-15, 15), method="paper", assignment="soft").fit(X)
 
 
 @pytest.mark.nightly
@@ -95,12 +99,12 @@ def test_dp_mog_by_the_paper_keeps_its_components():
     # The single start, which no seed changes, leaves one of three components without rows.
     X, y = make_blobs(5000, centers=[[-9, -9], [9, -9], [0, 9]], random_state=0)
     for seed in range(5):
-        paper = DPMoG(3, math.inf, bounds=(-15, 15), method="paper", random_state=seed).fit(X)
+        paper = PublishedMixture(3, math.inf, bounds=(-15, 15), random_state=seed).fit(X)
         assert adjusted_rand_score(y, paper.predict(X)) > 0.99
     scores = []
     for seed in range(8):
         X, y = make_blobs(3000, centers=4, random_state=seed)
-        paper = DPMoG(4, math.inf, bounds=(-15, 15), method="paper").fit(X)
+        paper = PublishedMixture(4, math.inf, bounds=(-15, 15)).fit(X)
         scores.append(adjusted_rand_score(y, paper.predict(X)))
     # It is 0.58 if they die.
     assert np.mean(scores) > 0.8

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPTree, PrivateLandmarks
+from sklearn_dptda.cluster import DPLloyd, DPMoG, DPTree, PrivateLandmarks
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.population import PrivateMean
+from sklearn_dptda.published import DPCube
 from sklearn_dptda.rows import _estimator
 from tests.cluster._tables import case
 
@@ -45,8 +46,8 @@ def test_dp_mog_in_wide_bounds_seldom_merges_all_clusters():
 WIDE = [
     DPLloyd(3, 1.0, n_iter=2),
     DPTree(3, 1.0, max_depth=3),
-    DPCube(3, 1.0, n_swaps=1),
-    DPMoG(3, epsilon=1.0, covariance_type="diag", kmeans_steps=1),
+    DPCube(3, 1.0),
+    DPMoG(3, epsilon=1.0, covariance_type="diag"),
     PrivateLandmarks(3, 1.0),
     PrivateMean(1.0),
     PrivatePCA(2, 1.0),

@@ -11,7 +11,6 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import (
-    DPCube,
     DPLloyd,
     DPMoG,
     DPMoGMorse,
@@ -21,6 +20,7 @@ from sklearn_dptda.cluster import (
 )
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant, audit_epsilon
 from sklearn_dptda.privacy.neighbours import row_neighbours
+from sklearn_dptda.published import DPCube, PublishedMixture
 from sklearn_dptda.rows import _intervals
 from sklearn_dptda.rows._intervals import _of_distances, _of_sizes, box_within, private_box
 from sklearn_dptda.rows._moments import FitBudget
@@ -200,7 +200,7 @@ def test_private_clusters_do_not_depend_on_given_bounds(kind, factor):
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"), [(DPMoG, {"method": "paper"}), (DPLloyd, {}), (DPTree, {"epsilon": 0.1})]
+    ("kind", "options"), [(PublishedMixture, {}), (DPLloyd, {}), (DPTree, {"epsilon": 0.1})]
 )
 def test_private_clusters_keep_given_bounds(kind, options):
     # With the published method, with one column, and if noise would hide the result.

@@ -12,14 +12,16 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from sklearn_dptda.cluster import DPMoGMorse, MorseMerging, morse_linkage
+from sklearn_dptda.cluster import DPMoG, MorseMerging, morse_linkage
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, climb
-from sklearn_dptda.cluster._quadratic_strings import CentreGraph, _highest_on_parabola, transitions
 from sklearn_dptda.plotting import DendrogramDisplay, MixtureDensityDisplay
-
-
-def quadratic(*parameters):
-    return morse_linkage(*parameters, saddle_search="quadratic_strings")
+from sklearn_dptda.published import PublishedMerging
+from sklearn_dptda.published import published_linkage as quadratic
+from sklearn_dptda.published._quadratic_strings import (
+    CentreGraph,
+    _highest_on_parabola,
+    transitions,
+)
 
 
 def saddle_heights(tree):
@@ -203,10 +205,8 @@ def test_quadratic_strings_ignore_units_and_order(rng):
     assert np.array_equal(other.cut(3)[other.owners], tree.cut(3)[tree.owners][order])
 
 
-def test_morse_linkage_refuses_an_unknown_search():
+def test_published_linkage_of_one_component_is_a_leaf():
     assert quadratic([1.0], [[0.0, 1.0]], [np.eye(2)]).cut().tolist() == [0]
-    with pytest.raises(ValueError, match="saddle_search must be one of"):
-        morse_linkage([1.0], [[0.0]], [[[1.0]]], saddle_search="parabola")
 
 
 @pytest.fixture(scope="module")
@@ -219,17 +219,15 @@ def moons():
 def test_morse_merging_finds_moons_along_quadratic_strings(moons):
     X, y = moons
     base = GaussianMixture(10, random_state=0)
-    morse = MorseMerging(base, 2, saddle_search="quadratic_strings").fit(X)
+    morse = PublishedMerging(base, 2).fit(X)
     assert morse.modes_.shape == (10, 2) and sorted(morse.component_labels_)[0] == 0
-    assert adjusted_rand_score(y, morse.labels_) > 0.95
-    flow = morse.set_params(predict_method="flow").predict(X)
-    assert adjusted_rand_score(y, flow) > 0.9
-    private = DPMoGMorse(
-        2, 8, 10.0, bounds=(-2, 3), saddle_search="quadratic_strings", random_state=0
-    )
-    private.fit(X)
-    assert len(private.modes_) == len(private.weights_) and private.n_clusters_ == 2
-    assert private.privacy_guarantee_.epsilon == 10.0
+    # Rows belong to the centres that they climb to.
+    assert adjusted_rand_score(y, morse.labels_) > 0.9
+    assert adjusted_rand_score(y, morse.predict_proba(X).argmax(axis=1)) > 0.95
+    private = DPMoG(8, 10.0, bounds=(-2, 3), random_state=0)
+    merged = PublishedMerging(private, 2).fit(X)
+    assert len(merged.modes_) == len(merged.estimator_.weights_) and merged.n_clusters_ == 2
+    assert not hasattr(merged, "labels_")
 
 
 @pytest.mark.laws
@@ -237,7 +235,7 @@ def test_dendrogram_display_draws_trees_with_missing_saddles():
     pytest.importorskip("matplotlib").use("Agg")
     X, _ = make_blobs(900, centers=3, cluster_std=0.5, random_state=0)
     base = GaussianMixture(6, random_state=0)
-    morse = MorseMerging(base, 3, saddle_search="quadratic_strings").fit(X)
+    morse = PublishedMerging(base, 3).fit(X)
     assert np.isinf(morse.linkage_[:, 2]).any()
     top = DendrogramDisplay.from_estimator(morse).ax_.get_ylim()[1]
     assert np.isfinite(top)
@@ -248,10 +246,7 @@ def test_quadratic_strings_of_shared_modes_spoil_clear_clusters():
     # The vertices of the theory are modes, but those of Algorithm 3 are centres.
     X, y = make_blobs(900, centers=3, cluster_std=0.5, random_state=0)
     base = FrozenEstimator(GaussianMixture(6, random_state=0).fit(X))
-    modes, centres = (
-        MorseMerging(base, 3, saddle_search=search).fit(X)
-        for search in ("ridgeline", "quadratic_strings")
-    )
+    modes, centres = (merging(base, 3).fit(X) for merging in (MorseMerging, PublishedMerging))
     assert len(modes.modes_) == 3 and len(centres.modes_) == 6
     assert adjusted_rand_score(y, modes.predict(X)) > 0.99
     assert adjusted_rand_score(y, centres.predict(X)) < 0.5

@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist
 from sklearn_dptda import CubicalPersistence, DTMFiltration
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.persistence import bottleneck_distance
-from sklearn_dptda.theory import (
+from sklearn_dptda.published import (
     cech_midpoint_case,
     cech_worst_case,
     dtm_midpoint_case,

@@ -13,7 +13,7 @@ from sklearn_dptda import (
     bottleneck_distance,
 )
 from sklearn_dptda.filtration import sensitivity_dtm, sensitivity_kernel_distance
-from sklearn_dptda.theory import (
+from sklearn_dptda.published import (
     cech_worst_case,
     dtm_worst_case,
     dtm_worst_case_loop,

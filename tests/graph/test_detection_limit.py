@@ -11,7 +11,7 @@ from sklearn_dptda.graph import (
     EdgeFlip,
     make_sbm,
 )
-from sklearn_dptda.theory import detection_limit
+from sklearn_dptda.published import detection_limit
 
 FALSE_ALARM = 1e-6
 Z95 = 1.6448536269514722

@@ -26,14 +26,14 @@ from sklearn_dptda.privacy import (
     PrivacyBudgetExceeded,
     PrivacyLeakWarning,
 )
-from sklearn_dptda.theory import (
+from sklearn_dptda.published import (
     accuracy_bounds,
     diametric_scale,
     entropic_scale,
     optimal_mechanism,
     privacy_parameter,
 )
-from sklearn_dptda.theory._optimal_mechanism import solve
+from sklearn_dptda.published._optimal_mechanism import solve
 
 from ._spaces import HALVES, KNOWN, line, many_spaces, pairwise, random_graph, sphere, square, words
 

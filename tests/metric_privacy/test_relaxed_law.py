@@ -10,7 +10,7 @@ from sklearn_dptda.metric_privacy import MetricExponentialMechanism, Ultrametric
 from sklearn_dptda.metric_privacy._finite_laws import floored
 from sklearn_dptda.metric_privacy._finite_metrics import subdominant
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
-from sklearn_dptda.theory import (
+from sklearn_dptda.published import (
     diametric_scale,
     entropic_scale,
     optimal_mechanism,

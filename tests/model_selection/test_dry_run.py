@@ -26,7 +26,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import get_tags
 
 from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration, PrivatePersistence
-from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG
+from sklearn_dptda.cluster import DPLloyd, DPMoG
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.graph import EdgeFlip
@@ -34,6 +34,7 @@ from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechan
 from sklearn_dptda.model_selection import check_budget, planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
+from sklearn_dptda.published import DPCube, PublishedPersistence
 from sklearn_dptda.utils._privacy_checks import make_check_data
 from sklearn_dptda.utils._privacy_checks._check_tools import released
 from sklearn_dptda.utils.discovery import all_estimators
@@ -44,8 +45,8 @@ CLOUDS = RNG.uniform(-1, 1, size=(12, 60, 2))
 LABELS = np.arange(12) % 2
 ROWS = RNG.uniform(size=(240, 2))
 ROW_LABELS = np.arange(240) % 2
-BOX = {"bounds": (0, 1)}
-SMALL = DPMoG(2, kmeans_steps=1, mixture_steps=1, covariance_type="spherical", **BOX)
+BOX, PUBLIC = {"bounds": (0, 1)}, {"sensitivity": 0.1, "upper": 1.0}
+SMALL = DPMoG(2, covariance_type="spherical", **BOX)
 
 
 def diagrams(**options):
@@ -257,7 +258,10 @@ def test_planned_loss_of_every_private_estimator_is_paid(name, kind):
         (PrivateMeasure(0.5, BOX["bounds"], method="metric", alpha=20.0), ROWS),
         (PrivateMeasure(0.5, BOX["bounds"], method="metric", adjacency="replace-one"), ROWS),
         (PrivateMeasure(0.5), ROWS),
-        (PrivatePersistence(1.0, 1e-6, utility="sum", sensitivity=0.1, upper=1.0), [ROWS[:5]]),
+        (
+            PublishedPersistence(1.0, 1e-6, mechanism="exact", sensitivity=0.1, upper=1.0),
+            [ROWS[:5]],
+        ),
         (KNormMechanism(2.0, **BOX), ROWS),
         (MetricExponentialMechanism(2.0, candidates=ROWS[:9]), ROWS),
         (DPCube(2, **BOX), ROWS),

@@ -18,7 +18,7 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import NoiseSource, private_choice
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy.neighbours import cloud_neighbours
-from sklearn_dptda.theory import dtm_worst_case, dtm_worst_case_loop
+from sklearn_dptda.published import dtm_worst_case, dtm_worst_case_loop
 from tests.privacy._permute_and_flip import permute_and_flip_law
 
 FALSE_ALARM = 1e-6

@@ -35,7 +35,7 @@ RNG = np.random.default_rng(0)
 CLOUDS = list(RNG.uniform(-1, 1, size=(6, 80, 2)))
 ROWS = RNG.uniform(size=(240, 3))
 BOX = {"bounds": (0, 1)}
-CLUSTERS = DPMoG(2, kmeans_steps=1, mixture_steps=1, covariance_type="spherical", **BOX)
+CLUSTERS = DPMoG(2, covariance_type="spherical", **BOX)
 
 
 @pytest.fixture(autouse=True)

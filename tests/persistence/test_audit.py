@@ -9,7 +9,7 @@ import pytest
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.privacy import audit_epsilon
-from sklearn_dptda.theory import dtm_worst_case
+from sklearn_dptda.published import dtm_worst_case
 
 OPTIONS = {"confidence": 1 - 1e-6}
 EPSILON = 1.0

@@ -12,8 +12,8 @@ from sklearn_dptda import PrivatePersistence
 from sklearn_dptda.persistence import bottleneck_distance, bottleneck_error_bound
 from sklearn_dptda.persistence._exact_sampler import decay_table
 from sklearn_dptda.persistence._mechanisms import make_base_measure
-from sklearn_dptda.theory import bottleneck_error_floor, mean_error_floor, published_error_floor
-from sklearn_dptda.theory._diagram_errors import _missed
+from sklearn_dptda.published import bottleneck_error_floor, mean_error_floor, published_error_floor
+from sklearn_dptda.published._diagram_errors import _missed
 
 ENDLESS = 10**12
 EPSILONS = (0.1, 0.5, 1.0, 2.0)

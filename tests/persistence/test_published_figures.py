@@ -10,7 +10,7 @@ from sklearn_dptda import (
     bottleneck_distance,
 )
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.theory import dtm_worst_case
+from sklearn_dptda.published import dtm_worst_case
 
 # Figure 3: one additional point, near the middle of the two circles.
 POINT = (-0.1, -0.1)

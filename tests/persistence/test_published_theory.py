@@ -10,7 +10,11 @@ from scipy.stats import binom
 from sklearn_dptda import CubicalPersistence, DTMFiltration
 from sklearn_dptda.filtration import distance_to_measure
 from sklearn_dptda.persistence import bottleneck_distance
-from sklearn_dptda.theory import published_error_bound, published_error_floor, sampling_error_bound
+from sklearn_dptda.published import (
+    published_error_bound,
+    published_error_floor,
+    sampling_error_bound,
+)
 
 SIZE = 5
 # A set of diameter 5 and twenty points, of mass 0.5: Delta is diam / (m n) = 0.5 for one dimension.

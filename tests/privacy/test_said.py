@@ -11,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, PrivatePersistence
 from sklearn_dptda.cluster import (
-    DPCube,
     DPLloyd,
     DPMoG,
     DPMoGMorse,
@@ -22,6 +21,7 @@ from sklearn_dptda.cluster import (
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism, PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
+from sklearn_dptda.published import DPCube
 
 # Rows outside given bounds, and beyond private ones.
 OUTSIDE = r"lie (beyond|outside)"

@@ -65,7 +65,7 @@ def bottleneck_error_floor(
 
     Notes
     -----
-    The clouds are those of :func:`~sklearn_dptda.theory.dtm_worst_case`. The function is
+    The clouds are those of :func:`~sklearn_dptda.published.dtm_worst_case`. The function is
     that of the whole box, or of a grid that contains its corners and its centre.
     :doc:`/theory/accuracy` has the proof.
 
@@ -76,7 +76,7 @@ def bottleneck_error_floor(
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import bottleneck_error_floor
+    >>> from sklearn_dptda.published import bottleneck_error_floor
     >>> round(bottleneck_error_floor(1.0, sensitivity=0.0034, upper=2.75), 4)
     0.0085
     """
@@ -118,7 +118,7 @@ def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import mean_error_floor
+    >>> from sklearn_dptda.published import mean_error_floor
     >>> round(mean_error_floor(1.0, sensitivity=0.0034, upper=2.75), 4)
     0.0024
     """
@@ -224,7 +224,7 @@ def published_error_bound(
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import published_error_bound
+    >>> from sklearn_dptda.published import published_error_bound
     >>> round(published_error_bound(1.0, n=4000, m=0.2, diameter=1.0, max_points=5), 3)
     0.797
     """
@@ -250,7 +250,7 @@ def published_error_floor(
 ) -> float:
     """Bottleneck distance that no private release stays below, by the paper's proof.
 
-    The two clouds of :func:`~sklearn_dptda.theory.dtm_midpoint_case` differ in ``K``
+    The two clouds of :func:`~sklearn_dptda.published.dtm_midpoint_case` differ in ``K``
     points. For one of them, any ``epsilon``-private release of the components has an
     error of at least ``K diameter / (4 k)``, with ``k = ceil(m n)``, with a probability of
     at least ``1 / (1 + exp(epsilon K))``. The floor is the largest such error whose
@@ -287,7 +287,7 @@ def published_error_floor(
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import published_error_floor
+    >>> from sklearn_dptda.published import published_error_floor
     >>> published_error_floor(0.1, n=4000, m=0.2, diameter=1.0, confidence=0.732)
     0.003125
     """
@@ -352,7 +352,7 @@ def sampling_error_bound(
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import sampling_error_bound
+    >>> from sklearn_dptda.published import sampling_error_bound
     >>> round(sampling_error_bound(4000, 0.2, 1.0, 101 * 101), 3)
     0.201
     """

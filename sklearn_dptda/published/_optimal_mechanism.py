@@ -61,7 +61,7 @@ def optimal_mechanism(
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import optimal_mechanism
+    >>> from sklearn_dptda.published import optimal_mechanism
     >>> round(optimal_mechanism([[0, 1], [1, 0]], alpha=1.0).accuracy, 4)
     0.2689
     """
@@ -165,7 +165,7 @@ def privacy_parameter(M: ArrayLike, D: ArrayLike, *, log: bool = False) -> float
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import privacy_parameter
+    >>> from sklearn_dptda.published import privacy_parameter
     >>> round(privacy_parameter([[0.75, 0.25], [0.25, 0.75]], [[0, 2], [2, 0]]), 6)
     0.549306
     """

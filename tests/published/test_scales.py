@@ -8,7 +8,7 @@ import pytest
 
 from sklearn_dptda.metric_privacy._finite_metrics import subdominant
 from sklearn_dptda.metric_privacy._smooth_measure import hat_means, integrals
-from sklearn_dptda.theory import (
+from sklearn_dptda.published import (
     ScaleBounds,
     accuracy_bounds,
     baire_scale,

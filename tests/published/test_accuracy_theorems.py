@@ -7,14 +7,19 @@ from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.metric_privacy._exponential import prefix_costs
 from sklearn_dptda.metric_privacy._finite_laws import floored, worst_cost
 from sklearn_dptda.metric_privacy._finite_metrics import Traversal, subdominant
-from sklearn_dptda.theory import (
+from sklearn_dptda.published import (
     accuracy_bounds,
     entropic_scale,
     optimal_mechanism,
     privacy_parameter,
 )
-from sklearn_dptda.theory._accuracy_bounds import bound_of_net, by_packings, by_pairs, meeting_radii
-from sklearn_dptda.theory._optimal_mechanism import solve
+from sklearn_dptda.published._accuracy_bounds import (
+    bound_of_net,
+    by_packings,
+    by_pairs,
+    meeting_radii,
+)
+from sklearn_dptda.published._optimal_mechanism import solve
 from tests.metric_privacy._audits import exact_parameter
 from tests.metric_privacy._spaces import (
     KNOWN,

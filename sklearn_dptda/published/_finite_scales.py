@@ -59,7 +59,7 @@ def packing_number(D: ArrayLike, scale: float) -> ScaleBounds:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_dptda.theory import packing_number
+    >>> from sklearn_dptda.published import packing_number
     >>> line = np.abs(np.subtract.outer(range(5), range(5)))
     >>> print(packing_number(line, 1.5))
     3
@@ -104,7 +104,7 @@ def outer_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_dptda.theory import outer_scale
+    >>> from sklearn_dptda.published import outer_scale
     >>> line = np.linspace(0, 1, 21)
     >>> print(outer_scale(np.abs(line[:, None] - line), alpha=4.0))
     0.5747
@@ -149,7 +149,7 @@ def diametric_scale(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_dptda.theory import diametric_scale
+    >>> from sklearn_dptda.published import diametric_scale
     >>> line = np.linspace(0, 1, 21)
     >>> print(diametric_scale(np.abs(line[:, None] - line), alpha=4.0))
     0.1839
@@ -200,7 +200,7 @@ def doubling_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_dptda.theory import doubling_scale
+    >>> from sklearn_dptda.published import doubling_scale
     >>> line = np.linspace(0, 1, 21)
     >>> print(doubling_scale(np.abs(line[:, None] - line), alpha=4.0))
     0.1733

@@ -26,8 +26,8 @@ from sklearn_dptda.metric_privacy._finite_metrics import (
     rows_at_a_time,
 )
 from sklearn_dptda.metric_privacy._ultrametric import UltrametricMechanism
-from sklearn_dptda.theory._finite_scales import diametric_scale
-from sklearn_dptda.theory._optimal_mechanism import solve
+from sklearn_dptda.published._finite_scales import diametric_scale
+from sklearn_dptda.published._optimal_mechanism import solve
 from sklearn_dptda.utils._distances import farthest_first
 
 # Linear programs of more points take more than a few seconds.
@@ -66,7 +66,7 @@ class AccuracyBounds:
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import accuracy_bounds
+    >>> from sklearn_dptda.published import accuracy_bounds
     >>> bounds = accuracy_bounds([[0, 1], [1, 0]], alpha=2.0)
     >>> round(bounds.lower, 4), round(bounds.optimum, 4), round(bounds.upper, 4)
     (0.1192, 0.1192, 1.0)
@@ -147,7 +147,7 @@ def accuracy_bounds(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_dptda.theory import accuracy_bounds
+    >>> from sklearn_dptda.published import accuracy_bounds
     >>> places = np.linspace(0, 1, 21)
     >>> print(accuracy_bounds(np.abs(places[:, None] - places), alpha=4.0))
     accuracy of private mechanisms at the rate alpha=4

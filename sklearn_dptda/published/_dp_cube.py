@@ -6,7 +6,6 @@ Proof: doc/theory/private_mixtures.md, "The choices of `DPCube`".
 import math
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from sklearn_dptda.rows._assignments import hard_assignment, in_norm, nearest_to
 from sklearn_dptda.rows._intervals import CellCounts
 from sklearn_dptda.rows._moments import MomentWeights, by_cell
 from sklearn_dptda.rows._rows import Box, batch_size, slices
-from sklearn_dptda.utils._sklearn import Interval
 
 # Number of whole steps in the radius. Its square is the largest cost of one record.
 _STEPS = 1 << 10
@@ -164,8 +162,6 @@ _RECOVERY_WEIGHTS = MomentWeights(0.4, 0.6)
 # Radii at which the cost of a record and its residual are clipped, in root mean square radii of the
 # rows.
 _COST_RADIUS, _RECOVERY_RADIUS = 1.5, 1.4
-# Default number of axes of the projection. Boxes of more axes contain too few rows.
-_MOST_AXES = 6
 
 
 @fill_doc
@@ -175,11 +171,11 @@ class DPCube(PrivateKMeans):
     A fit has five steps:
 
     1. Release a noisy centre and scale of all rows, and standardise the rows.
-    2. Project the rows on public random directions.
+    2. Project the rows on six public random directions, if there are more columns.
     3. Grow a tree of boxes, and split boxes whose noisy counts are large. The
        centres of the boxes are the candidates.
     4. Choose ``n_clusters`` candidates, and swap them for better ones by the
-       exponential mechanism.
+       exponential mechanism, twice as often as there are clusters.
     5. Release noisy means of the resulting clusters in the original space.
 
     Parameters
@@ -192,12 +188,6 @@ class DPCube(PrivateKMeans):
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
-    n_projections : int, default=None
-        Dimension of the projection. If it is at least the number of columns, the
-        rows are not projected. None: the number of columns, and at most six.
-    n_swaps : int, default=None
-        Number of swaps, which share their part of the budget equally with the final
-        choice among the sets that were met. None: twice ``n_clusters``.
     %(cluster_covariances)s
     %(fit_accountant_and_random_state)s
 
@@ -211,8 +201,8 @@ class DPCube(PrivateKMeans):
 
     See Also
     --------
-    DPLloyd : K-means by noisy Lloyd steps.
-    DPTree : K-means of a private coreset, from a tree alone.
+    sklearn_dptda.cluster.DPLloyd : K-means by noisy Lloyd steps.
+    sklearn_dptda.cluster.DPTree : K-means of a private coreset, from a tree alone.
 
     Notes
     -----
@@ -237,17 +227,17 @@ class DPCube(PrivateKMeans):
     Examples
     --------
     >>> from sklearn.datasets import make_blobs
-    >>> from sklearn_dptda.cluster import DPCube
+    >>> from sklearn_dptda.published import DPCube
     >>> X, _ = make_blobs(5000, centers=3, random_state=0)
     >>> DPCube(3, bounds=(-15, 15), random_state=0).fit(X).cluster_centers_.shape
     (3, 2)
     """
 
-    _parameter_constraints = {
-        **PrivateKMeans._parameter_constraints,
-        "n_projections": [Interval(Integral, 1, None, closed="left"), None],
-        "n_swaps": [Interval(Integral, 1, None, closed="left"), None],
-    }
+    # Largest dimension of the projection: boxes of more axes contain too few rows. And number of
+    # swaps for each cluster; the swaps share their part of the budget equally with the final
+    # choice. Studies of single swaps change these numbers in subclasses.
+    _n_axes = 6
+    _n_swaps_per_cluster = 2
 
     def __init__(
         self,
@@ -256,12 +246,9 @@ class DPCube(PrivateKMeans):
         delta: float = 1e-6,
         bounds: RowBounds | None = None,
         *,
-        bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
         unit: str = "one row",
-        n_projections: int | None = None,
-        n_swaps: int | None = None,
         covariance_share: float = 0.0,
         covariance_type: CovarianceType = "full",
         accountant: PrivacyAccountant | None = None,
@@ -271,12 +258,9 @@ class DPCube(PrivateKMeans):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
-        self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.groups = groups
         self.unit = unit
-        self.n_projections = n_projections
-        self.n_swaps = n_swaps
         self.covariance_share = covariance_share
         self.covariance_type = covariance_type
         self.accountant = accountant
@@ -298,7 +282,7 @@ class DPCube(PrivateKMeans):
     ) -> NoisyClusters:
         k, d, budget = int(self.n_clusters), data.n_features, data.budget
         grown, swapped, recovered = share * np.array(_SHARES)
-        n_axes = min(d, self.n_projections or _MOST_AXES)
+        n_axes = min(d, self._n_axes)
         directions = np.eye(d) if n_axes == d else _orthogonal(d, n_axes, rng)
         half_widths = np.linalg.norm(data.axes.T @ directions, axis=0)
         tree = grow(
@@ -312,9 +296,8 @@ class DPCube(PrivateKMeans):
         )
         candidates = Candidates(tree.centres, _COST_RADIUS * n_axes**0.5)
         counted = CountedRows.of(data.rows.map(tree.coordinates), tree.low[0], tree.high[0])
-        n_swaps = 2 * k if self.n_swaps is None else int(self.n_swaps)
         start = tree.leaves[far_apart(tree.centres[tree.leaves], k)]
-        chosen = search(candidates, counted, start, n_swaps, budget, swapped)
+        chosen = search(candidates, counted, start, self._n_swaps_per_cluster * k, budget, swapped)
         return _recover(data, tree, tree.centres[chosen], budget, recovered)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.metric_privacy._finite_metrics import Traversal
-from sklearn_dptda.theory import (
+from sklearn_dptda.published import (
     doubling_scale,
     entropic_scale,
     normed_scale,

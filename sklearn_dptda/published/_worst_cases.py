@@ -41,7 +41,7 @@ def sensitivity_cech(diameter: float) -> float:
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import sensitivity_cech
+    >>> from sklearn_dptda.published import sensitivity_cech
     >>> sensitivity_cech(2.0)
     0.5
     """
@@ -69,7 +69,7 @@ def cech_worst_case(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import cech_worst_case
+    >>> from sklearn_dptda.published import cech_worst_case
     >>> cloud, neighbour = cech_worst_case(3, [0.0, 0.0], [1.0, 1.0])
     >>> neighbour
     array([[1., 1.],
@@ -115,7 +115,7 @@ def dtm_worst_case(
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import dtm_worst_case
+    >>> from sklearn_dptda.published import dtm_worst_case
     >>> cloud, neighbour = dtm_worst_case(0.5, 4, [0.0], [1.0])
     >>> cloud.ravel(), neighbour.ravel()
     (array([0., 0., 1., 1.]), array([1., 0., 1., 1.]))
@@ -156,7 +156,7 @@ def dtm_worst_case_loop(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatA
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import dtm_worst_case_loop
+    >>> from sklearn_dptda.published import dtm_worst_case_loop
     >>> cloud, neighbour = dtm_worst_case_loop(100, [-1.0, -1.0], [1.0, 1.0])
     >>> cloud.shape, neighbour[0]
     ((100, 2), array([0., 0.]))
@@ -223,7 +223,7 @@ def dtm_midpoint_case(
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import dtm_midpoint_case
+    >>> from sklearn_dptda.published import dtm_midpoint_case
     >>> cloud, other = dtm_midpoint_case(4, [0.0], [1.0])
     >>> cloud.ravel(), other.ravel()
     (array([0., 0., 1., 1.]), array([0.5, 0. , 1. , 1. ]))
@@ -261,7 +261,7 @@ def cech_midpoint_case(X: ArrayLike) -> FloatArray:
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import cech_midpoint_case
+    >>> from sklearn_dptda.published import cech_midpoint_case
     >>> cech_midpoint_case([[0.0, 0.0], [4.0, 0.0], [5.0, 0.0]])[-1]
     array([2., 0.])
     """

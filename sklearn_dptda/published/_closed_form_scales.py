@@ -53,7 +53,7 @@ def normed_scale(
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import normed_scale
+    >>> from sklearn_dptda.published import normed_scale
     >>> print(normed_scale(1, alpha=2.0, diameter=1.0))
     0.6931
     """
@@ -92,7 +92,7 @@ def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import measure_scale
+    >>> from sklearn_dptda.published import measure_scale
     >>> print(measure_scale(1, alpha=1000.0))
     0.002841 to 0.07692
     """
@@ -125,7 +125,7 @@ def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import lipschitz_scale
+    >>> from sklearn_dptda.published import lipschitz_scale
     >>> print(lipschitz_scale(1, alpha=1000.0))
     0.03704 to 0.06667
     """
@@ -173,7 +173,7 @@ def baire_scale(
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import baire_scale
+    >>> from sklearn_dptda.published import baire_scale
     >>> print(baire_scale([0.5, 0.25, 0.125, 0.0625], [0.5, 0.25, 0.125, 0.0625], alpha=4.0))
     0.125
     """
@@ -211,7 +211,7 @@ def baire_diametric_scale(
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import baire_diametric_scale
+    >>> from sklearn_dptda.published import baire_diametric_scale
     >>> print(baire_diametric_scale([0.5, 0.25, 0.125], [0.5, 0.25, 0.125], alpha=4.0))
     0.09197
     """

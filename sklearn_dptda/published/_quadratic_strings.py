@@ -3,16 +3,22 @@
 Algorithm 3 of J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private clustering
 through dynamical processing", a variant of the search of D. Lee, J. Lee, Y.-G. Yoon, "A quadratic
 string adapted barrier exploring method for locating transition states", Computer Physics
-Communications 177, 2007. The notes of ``morse_linkage`` list what the paper leaves open.
+Communications 177, 2007.
 
 Proof: doc/theory/private_mixtures.md, "The published flow".
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import gen_batches
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.cluster import MorseMerging
 from sklearn_dptda.cluster._barriers import Edge, spanning_tree
+from sklearn_dptda.cluster._merge_tree import MergeTree, tree_of_barriers
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, climb
+from sklearn_dptda.cluster._morse_merging import BATCH_ROWS
 
 # The paper's m, tau_2 and perturbation: number of points that are examined on a string, number of
 # strings after the segment, and distance to both sides of a transition point at which its two
@@ -29,18 +35,150 @@ _N_NEWTON, _MAX_NEWTON_LENGTH, _SETTLED = 100, 0.5, 1e-8
 _CUBE_MARGIN = 2.0
 
 
+@fill_doc
+class PublishedMerging(MorseMerging):
+    """Clusters from a mixture by Algorithm 1 of Byun, Choi and Lee, for comparisons.
+
+    Saddles are searched for by quadratic strings between all pairs of centres, the
+    merge tree is cut by heights, and a row belongs to the cluster of the centre that
+    it climbs to.
+
+    Parameters
+    ----------
+    estimator : estimator, default=None
+        A mixture that learns ``weights_``, ``means_`` and ``covariances_``, private or
+        not. None: ``GaussianMixture(8)``, which is not private.
+    n_clusters : int, default=None
+        Number of clusters, at most the number of components. None: the merge tree is
+        cut in its largest gap.
+    %(merging)s
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted mixture.
+    modes_ : ndarray of shape (n_components, n_features)
+        Centres of the components, the densest first.
+    saddles_ : ndarray of shape (n_components - 1, n_features)
+        Saddles of the merge tree, the lowest first; NaN where none was found.
+    linkage_ : ndarray of shape (n_components - 1, 4)
+        The merge tree in SciPy's format.
+    mode_labels_, component_labels_ : ndarray of shape (n_components,)
+        Cluster of each centre, in the orders of ``modes_`` and of the components.
+    n_clusters_ : int
+        Number of clusters.
+    labels_ : ndarray of shape (n_samples,)
+        Clusters of the training rows. Present only if the mixture is not private.
+    %(columns)s
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    The clusters are as private as the mixture. What ``predict`` returns for private
+    rows is *not* private.
+
+    References
+    ----------
+    J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private
+    clustering through dynamical processing".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.mixture import GaussianMixture
+    >>> from sklearn_dptda.published import PublishedMerging
+    >>> X, y = make_moons(500, noise=0.05, random_state=0)
+    >>> PublishedMerging(GaussianMixture(6, random_state=0), 2).fit(X).n_clusters_
+    2
+    """
+
+    def _linkage(self, *parameters: ArrayLike) -> MergeTree:
+        return published_linkage(*parameters)
+
+    def _cut(self, tree: MergeTree) -> IntArray:
+        # Nothing is known of how centres without saddles stand out.
+        options = self.n_clusters, self.merge_threshold, self.min_cluster_weight
+        return tree.cut(*options, rule="height")
+
+    def _labels(self, X: FloatArray) -> IntArray:
+        labels = np.empty(len(X), dtype=int)
+        for rows in gen_batches(len(X), BATCH_ROWS):
+            part = np.asarray(X[rows], dtype=float)
+            labels[rows] = self.component_labels_[centres_climbed_to(self._mixture(), part)]
+        return labels
+
+
+def published_linkage(weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> MergeTree:
+    """Merge tree of the centres of a Gaussian mixture, by Algorithms 3 and 4.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_components,)
+        Weights of the components. They are positive and need not sum to one.
+    means : array-like of shape (n_components, n_features)
+        Means of the components.
+    covariances : array-like of shape (n_components, n_features, n_features)
+        Covariances of the components.
+
+    Returns
+    -------
+    MergeTree
+
+    See Also
+    --------
+    sklearn_dptda.cluster.morse_linkage : The merge tree of the modes, which misses no saddle.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    The tree is a function of the parameters alone, and as private as they are.
+
+    .. rubric:: What the paper leaves open
+
+    The search begins at the point of least density among 20 points on the segment between two
+    centres, and follows the flow (7). It repeats this five times, from the point of least density
+    on the parabola whose vertex is the last point. Newton steps then lead to a critical point. One
+    of index one joins the centres nearest to the ends of its two descents, which begin 0.05 to both
+    sides. The rest is not stated. Here it is as follows:
+
+    - *Length of the flow*: one step, a fiftieth of a step of mean shift.
+    - *Metric of the flow*: the mean of the precisions, by responsibility.
+    - *Newton steps*: long steps are cut to half a unit of the curvature, and steps that do not
+      settle find no saddle.
+    - *Pairs without a saddle*: the densest centres are joined first.
+    - *Lengths*: they are measured after the smallest box that holds all centres and two standard
+      deviations around them has been scaled to a cube.
+
+    Of centres that share a mode, all but one are left without a saddle, and so are many components
+    that are more than a dozen standard deviations apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda.published import published_linkage
+    >>> tree = published_linkage([0.5, 0.3, 0.2], [[0.0], [4.0], [9.0]], np.ones((3, 1, 1)))
+    >>> tree.n_modes, tree.cut(n_clusters=2, rule="height")
+    (3, array([0, 0, 1]))
+    """
+    density = MixtureDensity(np.asarray(weights), np.asarray(means), np.asarray(covariances))
+    return tree_of_barriers(density, CentreGraph(density))
+
+
 class CentreGraph:
     """Centres, the densest first, and the lowest transition point found between each two of them.
 
-    The attributes are those of ``BarrierGraph``; ``modes`` are the centres. Between centres without
-    a transition point, ``heights`` are infinite and ``places`` are missing.
+    The attributes are those of ``Barriers``; ``modes`` are the centres. Between centres without a
+    transition point, ``heights`` are infinite and ``places`` are missing.
     """
 
     def __init__(self, density: MixtureDensity) -> None:
         self.n_known = n = density.n_components
         heights = density.height(density.means)
         order = np.argsort(heights, kind="stable")
-        self.owners, self.modes = np.argsort(order), density.means[order]
+        self.owners: IntArray = np.argsort(order)
+        self.modes = density.means[order]
         self.heights = np.full((n, n), np.inf)
         self.places: dict[Edge, FloatArray] = {}
         np.fill_diagonal(self.heights, heights[order])

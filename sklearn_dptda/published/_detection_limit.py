@@ -38,7 +38,7 @@ class DetectionLimit:
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import detection_limit
+    >>> from sklearn_dptda.published import detection_limit
     >>> limit = detection_limit(1000, 100, epsilon=1.0)
     >>> limit.given < limit.spectral
     True
@@ -101,7 +101,7 @@ def detection_limit(
 
     Examples
     --------
-    >>> from sklearn_dptda.theory import detection_limit
+    >>> from sklearn_dptda.published import detection_limit
     >>> limit = detection_limit(1000, 100, epsilon=1.0)
     >>> round(limit.given, 3), round(limit.spectral, 2)
     (0.045, 0.42)

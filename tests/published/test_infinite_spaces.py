@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda.theory import (
+from sklearn_dptda.published import (
     baire_diametric_scale,
     baire_scale,
     diametric_scale,
