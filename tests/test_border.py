@@ -110,7 +110,7 @@ WITH = {
     "mcmc": {"n_iter": 2},
 }
 # Their noise is always Gaussian.
-GAUSSIAN = {"DPMoG", "DPMoGMorse", "DPLandmarkToMATo", "PrivateLandmarks"}
+GAUSSIAN = {"DPMoG", "DPMoGMorse", "DPLandmarkToMATo", "PrivateLandmarks", "PublishedMixture"}
 
 
 def words_of(kind, name):

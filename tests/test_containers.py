@@ -140,8 +140,8 @@ def same(first, second):
     ],
 )
 def test_containers_give_the_same_release_for_one_payment(name, container):
-    bounds_share = {} if name == "PrivateBounds" else {"bounds": None}
-    for options in ({}, bounds_share):
+    found = {} if name == "PrivateBounds" else {"bounds": None}
+    for options in ({}, found):
         accountant = PrivacyAccountant(np.inf)
         found = fitted_on(new(name, accountant=accountant, **options), container, X)
         assert len(accountant) == 1

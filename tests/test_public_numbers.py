@@ -120,8 +120,9 @@ def paid_and_no_noise(estimator, name, share, promise, bounds, groups):
 
 
 def shares_of(estimator, shares):
-    tried = [("bounds_share", share) for share in shares]
-    return tried + [(name, 0.001) for name in ("marginal_share",) if hasattr(estimator, name)]
+    names = [n for n in ("covariance_share", "marginal_share") if hasattr(estimator, n)]
+    # And without a share.
+    return [(name, share) for name in names for share in shares] + [("", 0.5)] * 4
 
 
 @pytest.mark.parametrize("estimator", ROWS, ids=lambda kind: type(kind).__name__)

@@ -162,6 +162,9 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
                 "privacy, use DPLloyd or DPTree with delta=0."
             )
 
+    def _searches_within(self) -> bool:
+        return True
+
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         self._columns, self._box = cast(Columns, rows.columns), box
         merged = self._merges_components()

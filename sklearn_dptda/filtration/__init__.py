@@ -10,7 +10,6 @@ from sklearn_dptda.filtration._dtm import DTMFiltration, distance_to_measure, se
 from sklearn_dptda.filtration._filtration import GridFiltration
 from sklearn_dptda.filtration._kernel import KernelDistanceFiltration, sensitivity_kernel_distance
 from sklearn_dptda.filtration._lattice import LatticeHistogram
-from sklearn_dptda.filtration._people import PeopleHistogram
 from sklearn_dptda.filtration._reuse import reuse_functions
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "KernelDistanceFiltration",
     "LandmarkComplex",
     "LatticeHistogram",
-    "PeopleHistogram",
     "distance_to_measure",
     "reuse_functions",
     "sensitivity_dtm",

@@ -8,7 +8,6 @@ Proof: doc/theory/landmarks.md, "Values of simplices".
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import compress
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -19,8 +18,9 @@ from sklearn.base import BaseEstimator
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Bounds, FloatArray
 from sklearn_dptda.cluster import PrivateLandmarks
+from sklearn_dptda.filtration._cloud import WEIGHT_BITS, Cloud, point_weights
 from sklearn_dptda.filtration._complex import ComplexFiltration, LandmarkComplex
-from sklearn_dptda.filtration._estimator import Cloud, n_features_of, n_records
+from sklearn_dptda.filtration._estimator import AnyCloud
 from sklearn_dptda.filtration._filtration import Capped, Filtration
 from sklearn_dptda.filtration._grid_filtration import BaseGridFiltration, ValuesAhead
 from sklearn_dptda.filtration._landmarks import find_landmarks
@@ -35,12 +35,6 @@ from sklearn_dptda.filtration._nearest_sums import (
     tiled_sums,
     tree_is_cheaper,
     weighted_sums,
-)
-from sklearn_dptda.filtration._people import (
-    WEIGHT_BITS,
-    PeopleCloud,
-    PeopleHistogram,
-    point_weights,
 )
 from sklearn_dptda.filtration._place_histogram import (
     PlaceHistogram,
@@ -312,7 +306,7 @@ class DTMFiltration(BaseGridFiltration):
         self._refuse_grid()
         clouds, distinct = self._check_to_fit(X)
         if self.groups:
-            refuse_too_many_people(max(neighbour_count(self.m, n_records(c)) for c in clouds))
+            refuse_too_many_people(max(neighbour_count(self.m, c.n_points) for c in clouds))
         complex, guarantee, remarks = find_landmarks(
             self.landmarks, distinct, self._unit(len(clouds))
         )
@@ -325,7 +319,7 @@ class DTMFiltration(BaseGridFiltration):
                 "Increase it."
             )
         self.complex_, self.bounds_guarantee_ = complex, guarantee
-        self.n_features_in_ = n_features_of(clouds[0])
+        self.n_features_in_ = clouds[0].n_features
         self._forget("bounds_", "clipped_share_", "axes_", "refinement_")
         for remark in remarks:
             warn_caller(remark, NoiseWarning)
@@ -347,13 +341,13 @@ class DTMFiltration(BaseGridFiltration):
                 "Leave out the landmarks to use a grid, or pass bounds to PrivateLandmarks."
             )
 
-    def _read(self, cloud: Any, name: str, n_features: int | None) -> Cloud:
+    def _read(self, cloud: Any, name: str, n_features: int | None) -> AnyCloud:
         if isinstance(cloud, PlaceHistogram) and (self.groups or self.landmarks is None):
             raise ValueError(
                 f"{name} counts distances of points from landmarks. It needs an estimator with "
                 "landmarks and without groups."
             )
-        if self.landmarks is not None and isinstance(cloud, LatticeHistogram | PeopleHistogram):
+        if self.landmarks is not None and isinstance(cloud, LatticeHistogram):
             raise ValueError(
                 f"{name} is a histogram on a grid, which cannot be used with landmarks. Pass the "
                 "points."
@@ -385,13 +379,13 @@ class DTMFiltration(BaseGridFiltration):
         places = self.complex_, self._cap(), self.p
         return partial(counted_at_places, *places), PlaceHistogram(*places)
 
-    def _one(self, cloud: Cloud, unit: str) -> Filtration:
+    def _one(self, cloud: AnyCloud, unit: str) -> Filtration:
         on_simplices = hasattr(self, "complex_")
         return self._on_simplices(cloud, unit) if on_simplices else super()._one(cloud, unit)
 
-    def _on_simplices(self, cloud: Cloud, unit: str) -> ComplexFiltration:
+    def _on_simplices(self, cloud: AnyCloud, unit: str) -> ComplexFiltration:
         """Compute the filtration of one cloud on landmarks."""
-        n = n_records(cloud)
+        n = cloud.n_points
         power = self._power(n)
         error = rounding_of_places(self.complex_.landmarks, power.cap)
         sums: list[tuple[NDArray[np.int64], FloatArray | None]]
@@ -427,20 +421,20 @@ class DTMFiltration(BaseGridFiltration):
         )
 
     def _sums_at_places(
-        self, cloud: Cloud, power: FixedPointPower
+        self, cloud: AnyCloud, power: FixedPointPower
     ) -> tuple[list[tuple[NDArray[np.int64], FloatArray | None]], int]:
         """Return sums of the nearest points at all places, and the number of uncovered records."""
         places = self.complex_.places()
-        if not isinstance(cloud, PeopleCloud):
-            assert isinstance(cloud, np.ndarray)
-            sums = scattered_sums(cloud, places, power, self.memory)
-            return [(each, None) for each in sums], int(self.complex_.beyond(cloud).sum())
-        far = set(compress(cloud.ids, self.complex_.beyond(cloud.points)))
+        assert isinstance(cloud, Cloud)
+        n_beyond = cloud.n_beyond(self.complex_.beyond(cloud.points))
+        if cloud.ids is None:
+            sums = scattered_sums(cloud.points, places, power, self.memory)
+            return [(each, None) for each in sums], n_beyond
         weights = point_weights(cloud.ids)
         # If a person has millions of points, the weight of some of them is zero.
         points, weights = cloud.points[weights > 0], weights[weights > 0]
         of_people = weighted_sums(points, weights, WEIGHT_BITS, places, power, self.memory)
-        return [*of_people], len(far)
+        return [*of_people], n_beyond
 
     def _check_scale(self) -> None:
         if self._cap() < _LEAST_CAP * diameter(*self.bounds_):

@@ -8,21 +8,19 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.filtration._cloud import Cloud
 from sklearn_dptda.filtration._filtration import POINT, Filtration
 from sklearn_dptda.filtration._lattice import LatticeHistogram
-from sklearn_dptda.filtration._people import PeopleCloud, PeopleHistogram
 from sklearn_dptda.filtration._place_histogram import PlaceHistogram
 from sklearn_dptda.filtration._reuse import computed_once, preferred_workers
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
-from sklearn_dptda.utils._clouds import check_cloud, check_collection, first_places
+from sklearn_dptda.utils._clouds import check_collection, first_places
 from sklearn_dptda.utils._people import column_names, warn_of_ids
 from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, ListOutputMixin
 from sklearn_dptda.utils._tasks import run
@@ -31,7 +29,7 @@ from sklearn_dptda.utils._tasks import run
 _HANDFUL = 0.1
 
 # The internal forms of a point cloud.
-Cloud: TypeAlias = FloatArray | LatticeHistogram | PeopleCloud | PeopleHistogram | PlaceHistogram
+AnyCloud: TypeAlias = Cloud | LatticeHistogram | PlaceHistogram
 
 
 class BaseFiltration(
@@ -92,20 +90,20 @@ class BaseFiltration(
         of_cloud = dict(zip(distinct, filtrations, strict=True))
         return [of_cloud[i] for i in firsts]
 
-    def _one(self, cloud: Cloud, unit: str) -> Filtration:
+    def _one(self, cloud: AnyCloud, unit: str) -> Filtration:
         """Compute the filtration of one cloud whose records are described by ``unit``."""
         raise NotImplementedError
 
-    def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[Cloud]:
-        clouds: list[Cloud] = []
+    def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[AnyCloud]:
+        clouds: list[AnyCloud] = []
         # With a column of ids, each cloud is one data frame; a list of arrays is one cloud.
         for i, given in enumerate(check_collection(X)):
             cloud = self._read(given, f"X[{i}]", n_features)
-            n_features = n_features_of(cloud)
+            n_features = cloud.n_features
             clouds.append(cloud)
         return clouds
 
-    def _check_to_fit(self, X: Iterable[Any]) -> tuple[list[Cloud], list[Cloud]]:
+    def _check_to_fit(self, X: Iterable[Any]) -> tuple[list[AnyCloud], list[AnyCloud]]:
         """Return all clouds, and each distinct object once, so that repeated points count once."""
         items = check_collection(X)
         clouds = self._check(items)
@@ -113,25 +111,22 @@ class BaseFiltration(
             warn_of_ids(column_names(items[0]))
         return clouds, [clouds[i] for i in sorted(set(first_places(items)))]
 
-    def _read(self, cloud: Any, name: str, n_features: int | None) -> Cloud:
+    def _read(self, cloud: Any, name: str, n_features: int | None) -> AnyCloud:
         """Read one cloud, or a histogram in place of one, of the protected records."""
-        if isinstance(cloud, LatticeHistogram | PeopleHistogram | PlaceHistogram):
-            if isinstance(cloud, PeopleHistogram) != bool(self.groups):
-                raise ValueError(
-                    f"{name} is a {type(cloud).__name__}, which does not match groups: the records "
-                    "are people with groups, and points without. Create it with make_histogram() "
-                    "of this estimator."
-                )
-            if n_features not in (None, cloud.n_features):
-                raise ValueError(
-                    f"{name} has {cloud.n_features} features, but {n_features} are expected."
-                )
-            if n_records(cloud) < 2:
-                raise ValueError(f"{name} has fewer than 2 {_records(self.groups)}.")
-            return cloud
-        if self.groups:
-            return PeopleCloud.read(cloud, self.groups, name, n_features)
-        return check_cloud(cloud, name, n_features)
+        if not isinstance(cloud, LatticeHistogram | PlaceHistogram):
+            return Cloud.read_whole(cloud, self.groups, name, n_features)
+        if cloud.of_people != bool(self.groups):
+            raise ValueError(
+                f"{name} is a histogram that does not match groups: the records are people with "
+                "groups, and points without. Create it with make_histogram() of this estimator."
+            )
+        if n_features not in (None, cloud.n_features):
+            raise ValueError(
+                f"{name} has {cloud.n_features} features, but {n_features} are expected."
+            )
+        if cloud.n_points < 2:
+            raise ValueError(f"{name} has fewer than 2 {'people' if self.groups else 'points'}.")
+        return cloud
 
     def _unit(self, n_clouds: int) -> str:
         """Describe the privacy unit, for the guarantees of releases."""
@@ -140,21 +135,3 @@ class BaseFiltration(
         which = "" if n_clouds == 1 else " in one cloud"
         by = "" if self.groups is True else f", by {self.groups!r}"
         return f"all points of one person{which}{by}"
-
-
-def n_records(cloud: Cloud) -> int:
-    """Return the number of points, or of people."""
-    if isinstance(cloud, LatticeHistogram | PlaceHistogram):
-        return cloud.n_points
-    return len(cloud) if isinstance(cloud, np.ndarray) else cloud.n_people
-
-
-def n_features_of(cloud: Cloud) -> int:
-    """Return the dimension of the points."""
-    if isinstance(cloud, LatticeHistogram | PeopleHistogram | PlaceHistogram):
-        return cloud.n_features
-    return (cloud.points if isinstance(cloud, PeopleCloud) else cloud).shape[1]
-
-
-def _records(groups: str | bool | None) -> str:
-    return "people" if groups else "points"

@@ -4,7 +4,7 @@ Proof: doc/theory/people.md, "Clouds of people".
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -16,15 +16,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import Bounds, FloatArray
-from sklearn_dptda.filtration._estimator import BaseFiltration, Cloud, n_features_of, n_records
+from sklearn_dptda.filtration._cloud import Cloud, is_one_cloud
+from sklearn_dptda.filtration._estimator import AnyCloud, BaseFiltration
 from sklearn_dptda.filtration._filtration import Capped, Filtration, GridFiltration
 from sklearn_dptda.filtration._lattice import LatticeHistogram
-from sklearn_dptda.filtration._people import (
-    PeopleCloud,
-    PeopleHistogram,
-    counted_people,
-    is_cloud_of_people,
-)
 from sklearn_dptda.filtration._place_histogram import PlaceHistogram
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyGuarantee
@@ -102,7 +97,7 @@ class BaseGridFiltration(BaseFiltration):
         self
         """
         clouds, distinct = self._check_to_fit(X)
-        d = n_features_of(clouds[0])
+        d = clouds[0].n_features
         shape = _check_resolution(self.resolution, d, self.memory)
         low, high, guarantee, remarks = self._box(distinct, d, self._unit(len(clouds)))
         self.axes_ = tuple(map(np.linspace, low, high, shape))
@@ -113,7 +108,7 @@ class BaseGridFiltration(BaseFiltration):
         if guarantee is None:
             self._check_scale()
         if self.groups and self.refinement is None:
-            self._refine_for(max(map(n_records, clouds)))
+            self._refine_for(max(cloud.n_points for cloud in clouds))
         # Warnings come last, so that the fitted box is kept even if warnings are errors.
         for remark in remarks:
             warn_caller(remark, NoiseWarning)
@@ -147,7 +142,7 @@ class BaseGridFiltration(BaseFiltration):
             self._refine(last)
 
     def _box(
-        self, clouds: list[Cloud], n_features: int, unit: str
+        self, clouds: list[AnyCloud], n_features: int, unit: str
     ) -> tuple[FloatArray, FloatArray, PrivacyGuarantee | None, list[str]]:
         """Return lower and upper bounds, the guarantee of a private box, and warnings to issue.
 
@@ -155,12 +150,10 @@ class BaseGridFiltration(BaseFiltration):
         """
         if self.bounds is not None and not isinstance(self.bounds, PrivateBounds):
             return *check_bounds(self.bounds, n_features), None, []
-        if any(isinstance(cloud, LatticeHistogram | PeopleHistogram) for cloud in clouds):
+        in_memory = [cloud for cloud in clouds if isinstance(cloud, Cloud)]
+        if len(in_memory) < len(clouds):
             raise ValueError("bounds must be numbers if histograms replace point clouds.")
-        points: list[FloatArray] = [
-            cloud.points if isinstance(cloud, PeopleCloud) else cloud  # type: ignore[misc]
-            for cloud in clouds
-        ]
+        points = [cloud.points for cloud in in_memory]
         if self.bounds is None:
             return *bounds_from_data(points, type(self).__name__), None, []
         if self.bounds.adjacency != "replace-one":
@@ -169,8 +162,8 @@ class BaseGridFiltration(BaseFiltration):
                 "points as public."
             )
         box = clone(self.bounds)
-        ids = [cloud.ids for cloud in clouds if isinstance(cloud, PeopleCloud)]
-        remarks = box._fit_clouds(points, ids or None, unit)
+        ids = [cloud.ids for cloud in in_memory] if self.groups else None
+        remarks = box._fit_clouds(points, ids, unit)
         self.clipped_share_ = box.clipped_share_
         return *box.bounds_, box.privacy_guarantee_, remarks
 
@@ -191,7 +184,7 @@ class BaseGridFiltration(BaseFiltration):
         """Return the private estimator that ``fit`` fits, or None."""
         return self.bounds if isinstance(self.bounds, PrivateBounds) else None
 
-    def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[Cloud]:
+    def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[AnyCloud]:
         if self.groups and self.method == "exact":
             raise ValueError(
                 "method='exact' is not supported with groups, where points are moved to a lattice. "
@@ -199,18 +192,18 @@ class BaseGridFiltration(BaseFiltration):
             )
         return super()._check(X, n_features)
 
-    def _one(self, cloud: Cloud, unit: str) -> Filtration:
-        n = n_records(cloud)
+    def _one(self, cloud: AnyCloud, unit: str) -> Filtration:
+        n = cloud.n_points
         ahead, on_lattice = self._choose(n)
         histogram = self._histogram_of(cloud, on_lattice)
         if histogram is not None:
             values = self._from_histogram(histogram)
             error, n_clipped = ahead.lattice_error, histogram.n_clipped
         else:
-            assert isinstance(cloud, np.ndarray)
-            inside = np.clip(cloud, *self.bounds_)
+            assert isinstance(cloud, Cloud)
+            inside = np.clip(cloud.points, *self.bounds_)
             values = self._exact(inside)
-            error, n_clipped = 0.0, int((inside != cloud).any(axis=1).sum())
+            error, n_clipped = 0.0, cloud.n_beyond((inside != cloud.points).any(axis=1))
         public = [(ahead.sensitivity, ahead.upper), *ahead.smaller]
         shape = tuple(map(len, self.axes_))
         function, *smaller = (
@@ -232,21 +225,19 @@ class BaseGridFiltration(BaseFiltration):
             smaller=tuple(smaller),
         )
 
-    def _histogram_of(self, cloud: Cloud, on_lattice: bool) -> LatticeHistogram | None:
+    def _histogram_of(self, cloud: AnyCloud, on_lattice: bool) -> LatticeHistogram | None:
         """Return weighted counts on the lattice, or None if the values are computed from points."""
-        lattice = LatticeHistogram(self.bounds_, self._lattice_shape)
-        if isinstance(cloud, PeopleCloud):
-            cloud = PeopleHistogram(self.bounds_, self._lattice_shape).update(*cloud)
-        if isinstance(cloud, np.ndarray):
-            return lattice.update(cloud) if on_lattice else None
-        weighted = cloud.weighted() if isinstance(cloud, PeopleHistogram) else cloud
-        assert isinstance(weighted, LatticeHistogram)
-        if not lattice.matches(weighted):
+        people = bool(self.groups)
+        lattice = LatticeHistogram(self.bounds_, self._lattice_shape, people=people)
+        if isinstance(cloud, Cloud):
+            return lattice.update(*cloud) if on_lattice else None
+        assert isinstance(cloud, LatticeHistogram)
+        if not lattice.matches(cloud):
             raise ValueError(
                 "The histogram does not belong to the lattice of this estimator. Create it with "
                 "make_histogram() of this estimator."
             )
-        return weighted
+        return cloud
 
     def _choose(self, n: int) -> tuple[ValuesAhead, bool]:
         """Return public facts about the values of ``n`` points, and whether to use the lattice."""
@@ -257,7 +248,7 @@ class BaseGridFiltration(BaseFiltration):
         affordable = coarse and ahead.exact_cost <= _NANOSECONDS_FOR_EXACT_VALUES
         return ahead, ahead.exact_cost > ahead.lattice_cost and not affordable
 
-    def make_histogram(self, X: Any = None) -> LatticeHistogram | PeopleHistogram | PlaceHistogram:
+    def make_histogram(self, X: Any = None) -> LatticeHistogram | PlaceHistogram:
         """Count a point cloud on the lattice, or by distance from landmarks.
 
         Use a histogram if a cloud is too large for the memory or is stored in several parts.
@@ -273,7 +264,7 @@ class BaseGridFiltration(BaseFiltration):
 
         Returns
         -------
-        LatticeHistogram, PeopleHistogram, or with ``landmarks`` PlaceHistogram
+        LatticeHistogram, or with ``landmarks`` PlaceHistogram
             Update it with further chunks, add it to the histograms of other parts, and pass it
             to :meth:`transform` in place of the cloud. It is exact, *not* private.
         """
@@ -284,18 +275,17 @@ class BaseGridFiltration(BaseFiltration):
                 return parts.map_reduce(count)
         if X is None:
             return empty
-        is_whole = is_cloud_of_people(X, self.groups) if self.groups else _is_cloud(X)
         histogram = empty
-        for part in [X] if is_whole else X:
+        for part in [X] if is_one_cloud(X, self.groups) else X:
             histogram = count(part, histogram)
         return histogram
 
     def _counting(self) -> tuple[Any, Any]:
         """Return the function that counts one part of a cloud, and an empty histogram."""
-        lattice = self.bounds_, self._lattice_shape
-        if self.groups:
-            return partial(counted_people, *lattice, self.groups), PeopleHistogram(*lattice)
-        return partial(_counted, *lattice), LatticeHistogram(*lattice)
+        lattice = partial(
+            LatticeHistogram, self.bounds_, self._lattice_shape, people=bool(self.groups)
+        )
+        return partial(_counted, lattice, self.groups), lattice()
 
     def _check_scale(self) -> None:
         """Raise an error if a length parameter is unreasonable for a public box of this size."""
@@ -313,20 +303,14 @@ class BaseGridFiltration(BaseFiltration):
 
 
 def _counted(
-    bounds: Bounds,
-    shape: tuple[int, ...],
-    part: ArrayLike,
+    new: Callable[[], LatticeHistogram],
+    groups: str | bool | None,
+    part: Any,
     histogram: LatticeHistogram | None = None,
 ) -> LatticeHistogram:
     """Count one part of a cloud, in a new histogram or in a given one."""
-    return (histogram or LatticeHistogram(bounds, shape)).update(part)
-
-
-def _is_cloud(X: Any) -> bool:
-    """Return whether X is one cloud rather than an iterable of chunks."""
-    if hasattr(X, "shape"):
-        return len(X.shape) == 2
-    return isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) == 1
+    histogram = histogram or new()
+    return histogram.update(*Cloud.read(part, groups, "X", histogram.n_features))
 
 
 def _check_resolution(given: Any, n_dims: int, memory: float) -> tuple[int, ...]:

@@ -12,35 +12,34 @@ from sklearn.frozen import FrozenEstimator
 
 from sklearn_dptda.cluster import PrivateLandmarks
 from sklearn_dptda.cluster._private_landmarks import N_DRAWN, distances_to, on_ridges
+from sklearn_dptda.filtration._cloud import Cloud
 from sklearn_dptda.filtration._complex import LandmarkComplex
-from sklearn_dptda.filtration._estimator import Cloud, n_features_of
-from sklearn_dptda.filtration._people import PeopleCloud
-from sklearn_dptda.filtration._place_histogram import PlaceHistogram
+from sklearn_dptda.filtration._estimator import AnyCloud
 from sklearn_dptda.privacy import PrivacyGuarantee
 from sklearn_dptda.privacy._guarantee import kind_of_unit
 from sklearn_dptda.utils._clouds import check_cloud
 
 
 def find_landmarks(
-    given: ArrayLike | LandmarkComplex | BaseEstimator, clouds: list[Cloud], unit: str
+    given: ArrayLike | LandmarkComplex | BaseEstimator, clouds: list[AnyCloud], unit: str
 ) -> tuple[LandmarkComplex, PrivacyGuarantee | None, list[str]]:
     """Return the complex, the guarantee of private landmarks, and warnings to issue.
 
     Private landmarks are fitted to clouds of ``unit`` records, which spends privacy budget.
     """
-    n_features = n_features_of(clouds[0])
+    n_features = clouds[0].n_features
     if isinstance(given, PrivateLandmarks):
         _check_adjacency(given.adjacency)
-        if any(isinstance(c, PlaceHistogram) for c in clouds):
+        in_memory = [cloud for cloud in clouds if isinstance(cloud, Cloud)]
+        if len(in_memory) < len(clouds):
             raise ValueError(
                 "landmarks=PrivateLandmarks() is fitted to points, which a histogram does not "
                 "have. Fit it where the points are, and pass the fitted object in a "
                 "FrozenEstimator."
             )
         private = clone(given)
-        points = [c.points if isinstance(c, PeopleCloud) else c for c in clouds]
-        ids = [c.ids for c in clouds if isinstance(c, PeopleCloud)]
-        remarks = private._fit_clouds(points, ids or None, unit)
+        ids = [cloud.ids for cloud in in_memory] if in_memory[0].of_people else None
+        remarks = private._fit_clouds([cloud.points for cloud in in_memory], ids, unit)
         return _complex_of(private), private.privacy_guarantee_, remarks
     guarantee = None
     if isinstance(given, BaseEstimator):

@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import BoolArray, Bounds, FloatArray, IntArray
+from sklearn_dptda.filtration._cloud import WEIGHT_BITS, PeopleAtNodes
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._bounds import check_bounds
 from sklearn_dptda.utils._clouds import check_cloud
+from sklearn_dptda.utils._people import split_people
 
 
 class LatticeHistogram:
@@ -17,7 +19,8 @@ class LatticeHistogram:
 
     Points outside the bounds are clipped to them. The histograms of parts of a point cloud
     add up to that of the whole cloud, so that you can stream a cloud in chunks, or count its
-    parts where they are stored. A histogram is an exact statistic: *not* private.
+    parts where they are stored. With ``people``, the points of one person may be spread over
+    several parts. A histogram is an exact statistic: *not* private.
 
     Parameters
     ----------
@@ -27,22 +30,25 @@ class LatticeHistogram:
     shape : tuple of int
         Number of nodes along each axis, at least 2, including the ends of the box. The
         length of the tuple is the dimension of the points.
+    people : bool, default=False
+        Whether each point belongs to a person, whose points have the same mass together as
+        those of any other person.
 
     Attributes
     ----------
     counts : ndarray of int64, of shape ``shape``
-        Number of points at each node.
+        Number of points at each node; with ``people``, the sum of weights, ``2**22`` for each
+        person.
     n_points : int
-        Number of points that have been counted.
+        Number of points, or of people, that have been counted.
     n_clipped : int
-        Number of points that were outside the bounds.
+        Number of points outside the bounds, or of people with such points.
     n_features : int
         Dimension of the points.
 
     See Also
     --------
     sklearn_dptda.DTMFiltration.make_histogram : Create a histogram for an estimator.
-    PeopleHistogram : Counts the points of each person.
 
     Examples
     --------
@@ -57,33 +63,48 @@ class LatticeHistogram:
     300
     """
 
-    def __init__(self, bounds: Bounds, shape: Sequence[int]) -> None:
+    def __init__(self, bounds: Bounds, shape: Sequence[int], *, people: bool = False) -> None:
         self.shape = tuple(int(s) for s in shape)
         if not self.shape or min(self.shape) < 2:
             raise ValueError(f"shape must have at least 2 nodes per axis; got {quoted(shape)}.")
         self.low, self.high = check_bounds(bounds, len(self.shape))
-        self.counts = np.zeros(self.shape, dtype=np.int64)
-        self.n_clipped = 0
+        self.of_people = bool(people)
         # A point has the weight 1, a person 2**weight_bits.
-        self.weight_bits = 0
+        self.weight_bits = WEIGHT_BITS if people else 0
+        self._counts, self._n_clipped = np.zeros(self.shape, dtype=np.int64), 0
+        self._pieces: list[PeopleAtNodes] = []
+
+    @property
+    def counts(self) -> IntArray:
+        """Number of points, or sum of weights, at each node."""
+        return self._whole().weights().reshape(self.shape) if self.of_people else self._counts
 
     @property
     def n_points(self) -> int:
         """Number of points, or of people, that have been counted."""
-        return int(self.counts.sum()) >> self.weight_bits
+        return len(self._whole().people) if self.of_people else int(self._counts.sum())
+
+    @property
+    def n_clipped(self) -> int:
+        """Number of points outside the bounds, or of people with such points."""
+        return int(self._whole().clipped.sum()) if self.of_people else self._n_clipped
 
     @property
     def n_features(self) -> int:
         """Dimension of the points."""
         return len(self.shape)
 
-    def update(self, X: ArrayLike, batch_size: int = 1_000_000) -> Self:
+    def update(
+        self, X: ArrayLike, ids: ArrayLike | None = None, batch_size: int = 1_000_000
+    ) -> Self:
         """Count one more chunk of points.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
             The points, all finite. An empty chunk is allowed.
+        ids : array-like of shape (n,), default=None
+            With ``people``, the person to whom each point belongs: numbers or strings.
         batch_size : int, default=1_000_000
             Number of rows at a time, which bounds the working memory.
 
@@ -92,88 +113,27 @@ class LatticeHistogram:
         self
         """
         X = check_cloud(X, "X", self.n_features, min_points=0)
+        if (ids is not None) != self.of_people:
+            raise ValueError("ids must be given if and only if the histogram has people=True.")
+        if self.of_people:
+            _, each = split_people(X, None, ids, "point")
+            self._pieces.append(PeopleAtNodes.of(self._counts.size, each, *self.nodes_of(X)))
+            return self
         for start in range(0, len(X), batch_size):
             nodes, outside = self.nodes_of(X[start : start + batch_size])
-            self.n_clipped += int(outside.sum())
-            self.counts += np.bincount(nodes, minlength=self.counts.size).reshape(self.shape)
+            self._n_clipped += int(outside.sum())
+            self._counts += np.bincount(nodes, minlength=self._counts.size).reshape(self.shape)
         return self
 
-    def sql(self, table: str, columns: Sequence[str]) -> str:
-        """Return a query that counts the points of a table where the database holds them.
-
-        The database returns one line for each node that has points. Pass the lines to
-        :meth:`update_counts`. The counts equal those of :meth:`update`. The query needs
-        ``FLOOR``, ``CASE`` and ``GROUP BY``, as in PostgreSQL, DuckDB and SQLite.
-
-        Parameters
-        ----------
-        table : str
-            Name of a table or view, or a subquery in parentheses. It becomes part of the query as
-            it is.
-        columns : sequence of str
-            Names of the columns that hold the coordinates, one for each axis. They are quoted.
-
-        Returns
-        -------
-        str
-
-        Notes
-        -----
-        A missing value makes :meth:`update_counts` raise. Where a database takes NaN as the
-        largest number, as PostgreSQL and DuckDB do, a NaN is clipped to the upper bound.
-
-        Examples
-        --------
-        >>> import sqlite3
-        >>> from sklearn_dptda.filtration import LatticeHistogram
-        >>> database = sqlite3.connect(":memory:")
-        >>> _ = database.execute("CREATE TABLE visits (x REAL, y REAL)")
-        >>> _ = database.execute("INSERT INTO visits VALUES (0.1, 0.9), (0.2, 0.9), (3, 0)")
-        >>> histogram = LatticeHistogram((0, 1), (3, 3))
-        >>> lines = database.execute(histogram.sql("visits", ["x", "y"]))
-        >>> histogram.update_counts(lines).counts.tolist()
-        [[0, 0, 2], [0, 0, 0], [1, 0, 0]]
-        >>> database.close()
-        """
-        if len(columns) != self.n_features:
-            raise ValueError(
-                f"columns must name {self.n_features} columns, one for each axis; got "
-                f"{len(columns)}."
-            )
-        names = ['"' + name.replace('"', '""') + '"' for name in columns]
-        steps = (np.array(self.shape) - 1) / (self.high - self.low)
-        axes = list(zip(names, self.low.tolist(), self.high.tolist(), steps.tolist(), strict=True))
-        outside = " OR ".join(
-            f"{x} < {_literal(low)} OR {x} > {_literal(high)}" for x, low, high, _ in axes
-        )
-        # Doubles alone: a literal without an exponent is a decimal number in some databases.
-        scaled = ", ".join(
-            f"(CASE WHEN {x} < {_literal(low)} THEN {_literal(low)} WHEN {x} > {_literal(high)} "
-            f"THEN {_literal(high)} ELSE CAST({x} AS DOUBLE PRECISION) END - {_literal(low)}) "
-            f"* {_literal(step)} AS t{i}"
-            for i, (x, low, high, step) in enumerate(axes)
-        )
-        # ROUND differs between databases where two nodes are equally near; NumPy takes the even.
-        nodes = ", ".join(
-            f"FLOOR(t{i}) + CASE WHEN t{i} - FLOOR(t{i}) > 0.5 OR (t{i} - FLOOR(t{i}) = 0.5 AND "
-            f"FLOOR(FLOOR(t{i}) / 2) * 2 < FLOOR(t{i})) THEN 1 ELSE 0 END AS node{i}"
-            for i in range(len(axes))
-        )
-        each = ", ".join(f"node{i}" for i in range(len(axes)))
-        return (
-            f"SELECT {each}, COUNT(*), SUM(clipped) FROM (SELECT {nodes}, clipped FROM "
-            f"(SELECT {scaled}, CASE WHEN {outside} THEN 1 ELSE 0 END AS clipped "
-            f"FROM {table} AS points) AS scaled) AS nodes GROUP BY {each}"
-        )
-
     def update_counts(self, lines: Iterable[Sequence[Any]]) -> Self:
-        """Add what a database has counted by the query of :meth:`sql`.
+        """Add what a database has counted where it holds the points.
 
         Parameters
         ----------
         lines : iterable of sequences of d + 2 numbers
-            The node along each axis, how many points are nearest to it, and how many of these lie
-            outside the bounds.
+            The node along each axis, how many points are nearest to it, and how many of these
+            lie outside the bounds. Along an axis from ``low`` to ``high``, the node of ``x`` is
+            ``(x - low) / (high - low) * (shape - 1)``, rounded, for ``x`` clipped to the bounds.
 
         Returns
         -------
@@ -181,6 +141,8 @@ class LatticeHistogram:
         """
         table = np.array([list(line) for line in lines], dtype=float)
         table = table.reshape(-1, self.n_features + 2)
+        if self.of_people:
+            raise ValueError("Counts at nodes do not say which points belong to one person.")
         nodes, counts, clipped = table[:, :-2], table[:, -2], table[:, -1]
         on_lattice = (nodes == np.rint(nodes)) & (nodes >= 0) & (nodes < np.array(self.shape))
         if not (on_lattice.all() and (counts >= clipped).all() and (clipped >= 0).all()):
@@ -188,9 +150,15 @@ class LatticeHistogram:
                 "The lines are no counts on this lattice: rows with missing coordinates must be "
                 "left out of the query, such as by a subquery with WHERE ... IS NOT NULL."
             )
-        np.add.at(self.counts, tuple(nodes.astype(np.int64).T), counts.astype(np.int64))
-        self.n_clipped += int(clipped.sum())
+        np.add.at(self._counts, tuple(nodes.astype(np.int64).T), counts.astype(np.int64))
+        self._n_clipped += int(clipped.sum())
         return self
+
+    def _whole(self) -> PeopleAtNodes:
+        """Merge all pieces into one."""
+        if len(self._pieces) != 1:
+            self._pieces = [PeopleAtNodes.merged(self._counts.size, self._pieces)]
+        return self._pieces[0]
 
     def nodes_of(self, points: FloatArray) -> tuple[IntArray, BoolArray]:
         """Return the index of the node nearest to each point, and which points are outside.
@@ -214,7 +182,7 @@ class LatticeHistogram:
         return nodes, (inside != points).any(axis=1)
 
     def matches(self, other: "LatticeHistogram") -> bool:
-        """Return whether another histogram has the same bounds and shape.
+        """Return whether another histogram counts the same records on the same lattice.
 
         Parameters
         ----------
@@ -225,7 +193,7 @@ class LatticeHistogram:
         bool
         """
         return (
-            self.shape == other.shape
+            (self.shape, self.of_people) == (other.shape, other.of_people)
             and np.array_equal(self.low, other.low)
             and np.array_equal(self.high, other.high)
         )
@@ -234,20 +202,22 @@ class LatticeHistogram:
         if not isinstance(other, LatticeHistogram):
             return NotImplemented
         if not self.matches(other):
-            raise ValueError("Only histograms on the same lattice can be added.")
-        merged = LatticeHistogram((self.low, self.high), self.shape)
-        merged.counts = self.counts + other.counts
-        merged.n_clipped = self.n_clipped + other.n_clipped
-        return merged
+            raise ValueError(
+                "Only histograms of the same records on the same lattice can be added."
+            )
+        both = LatticeHistogram((self.low, self.high), self.shape, people=self.of_people)
+        both._counts = self._counts + other._counts
+        both._n_clipped = self._n_clipped + other._n_clipped
+        both._pieces = [*self._pieces, *other._pieces]
+        sizes = [len(piece.keys) for piece in both._pieces]
+        # Merge only if the largest piece is at most half of all: adding many small parts to a
+        # large one then takes time proportional to the number of pairs.
+        if 2 * max(sizes, default=1) <= sum(sizes):
+            both._whole()
+        return both
 
     def __radd__(self, other: object) -> "LatticeHistogram":
         return self if other == 0 else NotImplemented
 
     def __repr__(self) -> str:
         return f"LatticeHistogram(shape={self.shape}, n_points={self.n_points})"
-
-
-def _literal(value: float) -> str:
-    """A double in SQL, whose exponent says that it is one."""
-    text = repr(value)
-    return f"({text if 'e' in text else text + 'e0'})"

@@ -49,6 +49,9 @@ class PlaceHistogram:
         self.counts = np.zeros((complex.n_places, 2**_BITS + 1), dtype=np.int64)
         self.n_points = self.n_clipped = 0
 
+    # Distances of single points do not say who is near.
+    of_people = False
+
     @property
     def n_features(self) -> int:
         """Dimension of the points."""

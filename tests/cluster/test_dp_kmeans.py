@@ -176,7 +176,6 @@ def test_dp_lloyd_has_no_guarantee_after_a_failed_fit(blobs, monkeypatch):
         ({"bounds": (0, 5e-324)}, "bounds"),
         ({"bounds": (-1e200, 1e200)}, "bounds"),
         ({"bounds": ([0, 0], [1, 1])}, "bounds"),
-        ({"bounds_share": 1.0}, "bounds_share"),
         ({"covariance_share": 1.0}, "covariance_share"),
         ({"covariance_share": 1e-300}, "covariance_share"),
     ],

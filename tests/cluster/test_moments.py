@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sklearn_dptda.cluster import _box_tree, _mixture_density
+from sklearn_dptda.cluster import _box_tree
 from sklearn_dptda.cluster._mixture_density import DensityByRows, MixtureDensity
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
 from sklearn_dptda.privacy._fixed_point import ROUND_DOWN, ROUND_UP
@@ -22,7 +22,6 @@ from sklearn_dptda.rows._assignments import (
     one_cell,
     residuals_about,
     row_products,
-    soft_assignment,
 )
 from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights, SecondMoments
 from sklearn_dptda.rows._rows import Rows
@@ -68,22 +67,17 @@ def budget(norm="l2", total=EXACT, adjacency="add-remove"):
     return {"l1": LaplaceBudget, "l2": GaussianBudget}[norm](total, adjacency, NoiseSource(0))
 
 
-def contribution(u, parts, weights, kind="full", norm="l2"):
-    """Moments of one record with parts in cells, through the code that is released."""
+def contribution(u, cell, n_cells, weights, kind="full", norm="l2"):
+    """Moments of one record in a cell, through the code that is released."""
     u = np.atleast_2d(u)
     exact = {"l1": ExactL1, "l2": Exact}[norm](EXACT, "add-remove", NoiseSource(0))
     moments = exact.release(
         Rows.of_array(u),
-        soft_assignment(
-            lambda batch: np.broadcast_to(parts, (len(batch), len(parts))) / (1 - 2.0**-40),
-            lambda batch, cells: batch,
-            len(parts),
-        ),
-        len(parts),
+        lambda batch: (np.full(len(batch), cell), batch),
+        n_cells,
         weights=weights,
         share=1.0,
         kind=kind if weights.second_moment else None,
-        soft=True,
     )
     w0, w1, w2 = weights.roots
     out = [w0 * moments.counts, w1 * moments.sums]
@@ -98,6 +92,10 @@ def contribution(u, parts, weights, kind="full", norm="l2"):
             entries = np.trace(moments.second_moments, axis1=1, axis2=2)
         out.append(w2 * entries)
     return np.concatenate([np.ravel(part) for part in out])
+
+
+def at_first_centre(batch):
+    return np.zeros(len(batch), dtype=int), np.zeros_like(batch)
 
 
 def length(vector, norm):
@@ -133,14 +131,12 @@ def worst_residuals(weights, norm, rng, n_random):
 def test_moment_weights_sensitivity_is_reached_and_never_exceeded(
     weights, kind, norm, rng, fine_lattice
 ):
-    # Random pairs and the worst directions, in one cell, across cells, and in parts.
+    # Random pairs and the worst directions, in one cell and across cells.
     worst = {"add-remove": 0.0, "replace-one": 0.0}
-    cells = np.eye(2)
     for u, v in worst_residuals(weights, norm, rng, 8):
-        parts = rng.dirichlet([0.5, 0.5], size=2)
-        for first, second in ((cells[0], cells[0]), (cells[0], cells[1]), parts):
-            a = contribution(u, first, weights, kind, norm)
-            b = contribution(v, second, weights, kind, norm)
+        for second in (0, 1):
+            a = contribution(u, 0, 2, weights, kind, norm)
+            b = contribution(v, second, 2, weights, kind, norm)
             worst["add-remove"] = max(worst["add-remove"], length(a, norm))
             worst["replace-one"] = max(worst["replace-one"], length(a - b, norm))
     for adjacency, found in worst.items():
@@ -168,7 +164,7 @@ def test_moment_weights_sensitivity_of_raw_moments_in_the_cube(d, fine_lattice):
     # Corners of the cube have 1 + d + d**2 for one record, and twice that for two cells.
     weights = MomentWeights(1.0, d, d**2)
     corner = np.ones(d) / math.sqrt(d)
-    moved = contribution(corner, np.array([1.0]), weights)
+    moved = contribution(corner, 0, 1, weights)
     assert moved @ moved == pytest.approx(1 + d + d**2, rel=1e-9)
     assert weights.sensitivity("add-remove").value ** 2 == pytest.approx(1 + d + d**2)
     assert weights.sensitivity("replace-one").value ** 2 == pytest.approx(2 * (1 + d + d**2))
@@ -188,8 +184,8 @@ def test_assignments_to_nearest_centres_and_to_one_cell(rng):
     X, centres = rng.normal(size=(200, 3)), 3 * rng.normal(size=(6, 3))
     distances = np.linalg.norm(X[:, None] - centres, axis=2)
     assert np.array_equal(nearest_to(centres, 20.0)(X), distances.argmin(axis=1))
-    ((cells, parts, residuals),) = one_cell(centres[0], 100.0, "l2")(X)
-    assert not cells.any() and parts == 1.0
+    cells, residuals = one_cell(centres[0], 100.0, "l2")(X)
+    assert not cells.any()
     assert residuals == pytest.approx((X - centres[0]) / 100.0)
     # Each cell has a radius of its own, beyond which residuals are clipped.
     cells, radii = distances.argmin(axis=1), np.linspace(0.5, 4.0, 6)[:, None]
@@ -230,14 +226,13 @@ def test_fit_budget_release_without_noise_is_moments(kind, rng):
 
 
 def test_assignments_of_a_row_do_not_depend_on_other_rows(rng):
-    # Bit for bit, neither cells nor parts nor residuals may depend on other rows.
+    # Bit for bit, neither cells nor residuals may depend on other rows.
     Z, centres = rng.normal(size=(257, 7)), rng.normal(size=(5, 7))
     density = MixtureDensity(np.ones(5), centres, np.array([np.eye(7) * 0.3] * 5))
     by_rows = DensityByRows(density, limit=5.0)
     functions = [
         nearest_to(centres, 2.0),
         by_rows.log_joint,
-        by_rows.responsibilities,
         lambda part: clip_norm(part, 0.7),
         lambda part: clip_norm(part, 0.7, "l1"),
     ]
@@ -316,21 +311,11 @@ def test_fit_budget_loss_is_no_more_in_the_last_digit():
         assert 1 - 2.0**-48 < Fraction(source.choice_epsilon(share)) / spent <= 1
 
 
-def test_soft_assignment_parts_of_a_row_are_at_most_one(rng):
-    parts = rng.dirichlet([1.0, 1.0, 1.0], size=500)
-    # The bound is rounded up, because sums of floats may be.
-    parts *= 1 + 2.0**-50
-    assign = soft_assignment(lambda batch: parts, lambda batch, cells: batch, 3)
-    shares = np.array([share for _, share, _ in assign(np.zeros((500, 2)))])
-    assert max(math.fsum(row) for row in shares.T) <= 1
-
-
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_fit_budget_noise_covers_rounding_to_the_lattice(norm, kind, soft, adjacency):
-    # A replaced record changes each rounded number by one more step, in each cell that it touches.
+def test_fit_budget_noise_covers_rounding_to_the_lattice(norm, kind, adjacency):
+    # A replaced record changes each rounded number of two cells by one more step.
     weights, d, n_cells, scales = MomentWeights(0.1, 0.3, 0.6), 3, 5, []
 
     class Recorded(Exact):
@@ -343,17 +328,16 @@ def test_fit_budget_noise_covers_rounding_to_the_lattice(norm, kind, soft, adjac
     rows = Rows.of_array(np.zeros((1, d)))
     source.release(
         rows,
-        lambda batch: iter(()),
+        at_first_centre,
         n_cells,
         weights=weights,
         share=1.0,
         kind=kind,
-        soft=soft,
     )
-    touched, width = n_cells if soft else 2, SecondMoments(kind, d, norm).width
-    # If second moments are tied, the roundings of all parts add up in one number.
-    steps = [1.0] * touched * (1 + d)
-    steps += [touched] * width if kind == "tied" else [1.0] * touched * width
+    width = SecondMoments(kind, d, norm).width
+    # If second moments are tied, the roundings of both records add up in one number.
+    steps = [1.0] * 2 * (1 + d)
+    steps += [2.0] * width if kind == "tied" else [1.0] * 2 * width
     more = length(steps, norm) if adjacency == "replace-one" else 0.0
     declared = weights.sensitivity(adjacency, norm)
     step = FixedPoint.for_scale(_moments.FINEST_SCALE).step
@@ -375,10 +359,9 @@ def test_fit_budget_noise_of_a_release_has_its_scale(kind, norm):
     weights, d = MomentWeights(0.1, 0.3, 0.6), 3
     source = budget(norm, total=0.3)
     n_releases, n_cells = (2000, 2) if kind == "tied" else (1, 4000)
-    # One row that is in no cell.
     rows = Rows.of_array(np.zeros((1, d)))
     found = [
-        source.release(rows, lambda batch: iter(()), n_cells, weights=weights, share=0.5, kind=kind)
+        source.release(rows, at_first_centre, n_cells, weights=weights, share=0.5, kind=kind)
         for _ in range(n_releases)
     ]
     scale = source.scale(weights.sensitivity("add-remove", norm), 0.5)
@@ -388,7 +371,8 @@ def test_fit_budget_noise_of_a_release_has_its_scale(kind, norm):
         error = math.sqrt((5 if norm == "l1" else 2) / squares.size)
         assert squares.mean() == pytest.approx(declared, rel=5 * error)
 
-    counts = np.concatenate([m.counts for m in found])
+    # The row is in the first cell, at its centre.
+    counts = np.concatenate([m.counts - (np.arange(n_cells) == 0) for m in found])
     sums = np.concatenate([m.sums for m in found])
     seconds = np.concatenate([m.second_moments for m in found])
     close(counts**2, found[0].sd_count ** 2)
@@ -414,9 +398,8 @@ def test_row_products_of_many_columns_take_few_sums(monkeypatch):
         sums.append(1)
         return row_products(X, Y)
 
-    monkeypatch.setattr(_mixture_density, "row_products", counted)
     found = DensityByRows(density, limit=10.0).log_joint(X)
-    assert found == pytest.approx(one_by_one, rel=1e-5) and not sums
+    assert found == pytest.approx(one_by_one, rel=1e-5)
     monkeypatch.setattr(_box_tree, "row_products", counted)
     tree = _box_tree.BoxTree.root(roots[0], np.ones(d))
     by_axis = np.column_stack([row_products(X, axis) for axis in roots[0].T])

@@ -13,7 +13,7 @@ from sklearn_dptda import (
     PrivateBettiNumbers,
     PrivatePersistence,
 )
-from sklearn_dptda.filtration import LatticeHistogram, PeopleHistogram, _people
+from sklearn_dptda.filtration import LatticeHistogram, _cloud
 from sklearn_dptda.model_selection import PrivateMassSearch, pipeline_guarantee
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
@@ -85,29 +85,20 @@ def test_dtm_filtration_person_attains_sensitivity(m, n_people, p):
     assert moved == pytest.approx(1, abs=1e-9)
 
 
-def _every_point_alike(self):
-    whole = self._whole()
-    histogram = LatticeHistogram((self.lattice.low, self.lattice.high), self.lattice.shape)
-    np.add.at(histogram.counts.reshape(-1), whole.nodes, whole.counts << _people.WEIGHT_BITS)
-    histogram.weight_bits = _people.WEIGHT_BITS
-    return histogram
+def _every_point_alike(codes, counts, totals):
+    return counts << _cloud.WEIGHT_BITS
 
 
-def _rounded_one_by_one(self, bits=3):
-    whole = self._whole()
-    totals = np.bincount(whole.codes, whole.counts)[whole.codes]
-    histogram = LatticeHistogram((self.lattice.low, self.lattice.high), self.lattice.shape)
-    weights = np.rint((whole.counts << bits) / totals).astype(np.int64)
-    np.add.at(histogram.counts.reshape(-1), whole.nodes, weights << (_people.WEIGHT_BITS - bits))
-    histogram.weight_bits = _people.WEIGHT_BITS
-    return histogram
+def _rounded_one_by_one(codes, counts, totals, bits=3):
+    weights = np.rint((counts << bits) / totals[codes]).astype(np.int64)
+    return weights << (_cloud.WEIGHT_BITS - bits)
 
 
 @pytest.mark.laws
 @pytest.mark.parametrize("broken", [_every_point_alike, _rounded_one_by_one])
 @pytest.mark.filterwarnings(FEW)
 def test_dtm_filtration_of_people_catches_broken_weights(broken, monkeypatch):
-    monkeypatch.setattr(PeopleHistogram, "weighted", broken)
+    monkeypatch.setattr(_cloud, "parts_of_weights", broken)
     # 15 nodes have equal weight: 8/15 each are rounded to a whole number.
     spread = np.column_stack([np.linspace(0, 0.2, 15), np.zeros(15)])
     others = [np.zeros((1, 2))] + [np.ones((1, 2))] * 8
@@ -155,32 +146,34 @@ def test_dtm_filtration_of_equal_people_multiplies_sensitivity():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_people_histogram_weights_telescope(seed):
+def test_weights_of_people_telescope(seed):
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 10 ** rng.integers(1, 10), size=rng.integers(1, 40)).tolist()
     lattice, others = ((0.0, 1.0), (len(counts) + 1,)), int(rng.integers(6))
 
     def weights(n_others):
-        histogram = PeopleHistogram(*lattice)
+        histogram = LatticeHistogram(*lattice, people=True)
         nodes = np.arange(len(counts))
         histogram._pieces = [
-            _people._Pairs(len(counts) + 1, ["she"], nodes, np.array(counts), np.array([False]))
+            _cloud.PeopleAtNodes(
+                len(counts) + 1, ["she"], nodes, np.array(counts), np.array([False])
+            )
         ]
         for i in range(n_others):
             histogram.update([[1.0]], [f"other-{i}"])
-        return histogram.weighted().counts
+        return histogram.counts
 
     hers = weights(0)
-    assert hers.min() >= 0 and hers.sum() == 2**_people.WEIGHT_BITS
-    exact = np.array(counts) * 2.0**_people.WEIGHT_BITS / sum(counts)
+    assert hers.min() >= 0 and hers.sum() == 2**_cloud.WEIGHT_BITS
+    exact = np.array(counts) * 2.0**_cloud.WEIGHT_BITS / sum(counts)
     assert np.abs(hers[: len(counts)] - exact).max() <= 1 + 1e-6
     with_others = weights(others)
     assert np.array_equal(hers[:-1], with_others[:-1])
-    assert with_others[-1] == hers[-1] + others * 2**_people.WEIGHT_BITS
+    assert with_others[-1] == hers[-1] + others * 2**_cloud.WEIGHT_BITS
 
 
 @pytest.mark.engines
-def test_people_histogram_counts_person_in_parts_once():
+def test_lattice_histogram_counts_person_in_parts_once():
     frame = pytest.importorskip("dask.dataframe")
     rng = np.random.default_rng(3)
     table = table_of(people(rng, 60)).sample(frac=1, random_state=0, ignore_index=True)
@@ -194,7 +187,7 @@ def test_people_histogram_counts_person_in_parts_once():
         sum(map(filtration.make_histogram, chunks[::-1])),
     ]
     for histogram in histograms:
-        assert histogram.n_people == 60
+        assert histogram.n_points == 60
         assert np.array_equal(filtration.transform([histogram])[0].values, whole.values)
     polars = pytest.importorskip("polars")
     same = polars.DataFrame({name: table[name].tolist() for name in table})
@@ -316,6 +309,6 @@ def test_people_histogram_refuses_more_points_than_its_weights_hold():
         histogram._whole = lambda n=n: whole._replace(counts=np.array([n, 1]))
         if refused:
             with pytest.raises(ValueError, match="more than 2"):
-                histogram.weighted()
+                _ = histogram.counts
         else:
-            assert histogram.weighted().counts.sum() == 2 * 2**22
+            assert histogram.counts.sum() == 2 * 2**22

@@ -19,7 +19,7 @@ from sklearn_dptda import (
     PrivatePersistence,
 )
 from sklearn_dptda.cluster import DPLloyd, DPMoG, PrivateLandmarks
-from sklearn_dptda.filtration import LandmarkComplex, _nearest_sums, _people
+from sklearn_dptda.filtration import LandmarkComplex, _cloud, _nearest_sums
 from sklearn_dptda.model_selection import pipeline_guarantee, planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyBudgetExceeded, gaussian_mu
@@ -112,8 +112,8 @@ def test_dtm_filtration_of_one_point_each_equals_points_on_landmarks(rng):
 
 
 def test_point_weights_share_weight_of_person():
-    weights = _people.point_weights(["ann", "bob", "ann", "ann", "bob"])
-    whole = 1 << _people.WEIGHT_BITS
+    weights = _cloud.point_weights(["ann", "bob", "ann", "ann", "bob"])
+    whole = 1 << _cloud.WEIGHT_BITS
     assert weights[[0, 2, 3]].sum() == weights[[1, 4]].sum() == whole
     assert np.ptp(weights[[0, 2, 3]]) <= 1 and weights[1] == weights[4]
 
@@ -151,9 +151,9 @@ def test_dtm_filtration_on_landmarks_catches_broken_weights(monkeypatch, twin):
     def broken(ids):
         _, codes, counts = np.unique(np.array(ids), return_inverse=True, return_counts=True)
         if twin == "points":
-            return np.full(len(ids), 1 << _people.WEIGHT_BITS)
+            return np.full(len(ids), 1 << _cloud.WEIGHT_BITS)
         # One and a half times the available amount.
-        return ((3 << _people.WEIGHT_BITS) // (2 * counts[codes])).clip(1, 1 << _people.WEIGHT_BITS)
+        return ((3 << _cloud.WEIGHT_BITS) // (2 * counts[codes])).clip(1, 1 << _cloud.WEIGHT_BITS)
 
     monkeypatch.setattr("sklearn_dptda.filtration._dtm.point_weights", broken)
     assert any(change > 1.01 for change in hostile_changes())
