@@ -3,7 +3,9 @@
 import io
 import math
 import platform
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
@@ -15,20 +17,12 @@ from sklearn.pipeline import Pipeline
 
 from sklearn_dptda.model_selection import pipeline_guarantee
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLoss
-from sklearn_dptda.privacy._guarantee import Budget, Charge, Sums
+from sklearn_dptda.privacy._guarantee import Budget, Charge, Sums, kind_of_unit
 from sklearn_dptda.privacy._parameters import public_parameters
 
 _PACKAGES = ("sklearn-dptda", "numpy", "scipy", "scikit-learn", "gudhi", "opendp")
-# Privacy units of which one person may have several, and the word for one of them.
-_PARTS = {
-    "one point of a cloud": "point",
-    "a point of a cloud": "point",
-    "one point": "point",
-    "one row": "row",
-    "one record": "record",
-    "one edge, there or not": "edge",
-    "one directed link, there or not": "link",
-}
+# The word for one of the privacy units of which a person may have several.
+_PART = re.compile(r"(?:one|a) (?:directed )?(point|row|record|edge|link)\b")
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1d2733; max-width: 52rem; margin: 2rem auto;
        padding: 0 1rem; }
@@ -37,7 +31,6 @@ table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #d5dbe1;
          vertical-align: top; overflow-wrap: break-word; }
 th { white-space: nowrap; overflow-wrap: normal; }
-.verdict { border-left: 5px solid; padding: .5rem 1rem; }
 .scroll { overflow-x: auto; } .scroll svg { max-width: 100%; height: auto; }
 """
 
@@ -75,7 +68,7 @@ def release_report(
         The fitted estimator.
     accountant : PrivacyAccountant, default=None
         The ledger that is shown. None takes that of the estimator, if it has one.
-    picture : Display, plotly Figure or matplotlib Figure, default=None
+    picture : display, plotly Figure or matplotlib Figure, default=None
         Shown below the guarantee. It must draw private output or public
         parameters alone. A :class:`PersistenceDiagramDisplay` is interactive
         if plotly is installed, and adds 5 MB to the page then.
@@ -133,10 +126,9 @@ def release_report(
 
 
 def _guarantee(guarantee: PrivacyGuarantee) -> str:
-    verdict, colour = "This release can be published under the guarantee below.", "#2a7f62"
+    verdict = "This release can be published under the guarantee below."
     if not guarantee.holds:
         verdict = "Do not publish this release as private: the guarantee below says why."
-        colour = "#b3541e"
     meaning = {
         "replace-one": "Data sets are neighbours if they have equally many records and differ in "
         "one. The number of records is public.",
@@ -157,39 +149,39 @@ def _guarantee(guarantee: PrivacyGuarantee) -> str:
         if guarantee.seeded
         else "the operating system",
     }
-    words = [str(guarantee), _meaning_of_epsilon(guarantee), _whom_it_protects(guarantee)]
-    return (
-        f'<p class="verdict" style="border-color:{colour}">{verdict}</p>'
-        f"{_paragraphs(words)}{_table(numbers)}"
-    )
+    words = []
+    if guarantee.holds:
+        words = [_meaning_of_epsilon(guarantee), _whom_it_protects(guarantee)]
+    return f"<p>{verdict}</p>{guarantee._repr_html_()}{_paragraphs(words)}{_table(numbers.items())}"
+
+
+def _part(guarantee: PrivacyGuarantee) -> str | None:
+    """Return the word for a privacy unit of which one person may have several, or None."""
+    word = _PART.match(guarantee.unit)
+    return word[1] if word and kind_of_unit(guarantee.unit) == "part" else None
 
 
 def _meaning_of_epsilon(guarantee: PrivacyGuarantee) -> str:
-    """Return one sentence about the odds of outcomes; nothing for a release without a guarantee."""
-    if not guarantee.holds:
-        return ""
-    unit, change = guarantee.unit, {"replace-one": "replaced"}.get(guarantee.adjacency)
-    if change is None or _PARTS.get(unit) in ("edge", "link"):
+    """Return one sentence about the odds of outcomes."""
+    unit, change = guarantee.unit, "replaced"
+    if guarantee.adjacency == "add-remove" or _part(guarantee) in ("edge", "link"):
         unit, change = unit.removesuffix(", there or not"), "added or removed"
     verb = "," * ("," in unit) + (" are" if unit.startswith("all ") else " is")
     beyond = f", up to an additional probability of {guarantee.delta:g}" * (guarantee.delta > 0)
+    try:
+        factor = f"{math.exp(guarantee.epsilon):.3g}"
+    except OverflowError:
+        factor = f"e^{guarantee.epsilon:g}"
     return (
         f"If {unit}{verb} {change}, the probability of every outcome of this release changes at "
-        f"most by the factor e^epsilon = {_factor(guarantee.epsilon)}{beyond}."
+        f"most by the factor e^epsilon = {factor}{beyond}."
     )
-
-
-def _factor(epsilon: float) -> str:
-    try:
-        return f"{math.exp(epsilon):.3g}"
-    except OverflowError:
-        return f"e^{epsilon:g}"
 
 
 def _whom_it_protects(guarantee: PrivacyGuarantee) -> str:
     """Return what the guarantee means for people with several units, or nothing for people."""
-    part = _PARTS.get(guarantee.unit)
-    if part is None or not guarantee.holds:
+    part = _part(guarantee)
+    if part is None:
         return ""
     loss = "loss"
     if guarantee.delta > 0:
@@ -203,11 +195,10 @@ def _parameters(estimator: BaseEstimator, others: Mapping[str, Any]) -> str:
     steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
     rows = {name: repr(value) for name, value in others.items() if value is not None}
     for _, step in steps:
-        kind = type(step).__name__
         for name, value in public_parameters(step).items():
             if value is not None and not isinstance(value, PrivacyAccountant):
-                rows[f"{kind}: {name}"] = repr(value)
-    return _table(rows) if rows else "<p>All parameters have their default values.</p>"
+                rows[f"{type(step).__name__}: {name}"] = repr(value)
+    return _table(rows.items()) if rows else "<p>All parameters have their default values.</p>"
 
 
 def _budget(accountant: PrivacyAccountant | None) -> str:
@@ -222,12 +213,10 @@ def _budget(accountant: PrivacyAccountant | None) -> str:
         f"{accountant.composition} composition. "
         f"{left[-1].epsilon:.6g} of epsilon is left.</p>"
     )
-    if not spends:
-        return head
     columns = ("payment", "day", "estimator", "released", "epsilon", "left before", "left after")
     rows = [
         (
-            spend.number,
+            str(spend.number),
             spend.time,
             spend.estimator,
             spend.what,
@@ -237,49 +226,44 @@ def _budget(accountant: PrivacyAccountant | None) -> str:
         )
         for spend, before, after in zip(spends, left[:-1], left[1:], strict=True)
     ]
-    cells = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    names = "".join(f"<th>{name}</th>" for name in columns)
-    return f'{head}<div class="scroll"><table><tr>{names}</tr>{cells}</table></div>'
+    return head + (f'<div class="scroll">{_table(rows, columns)}</div>' if rows else "")
 
 
 def _drawn(picture: Any) -> str:
-    """The picture as HTML that needs nothing else: interactive where it can be."""
+    """Return the picture as HTML that needs nothing else, interactive where it can be."""
     if hasattr(picture, "to_plotly") and find_spec("plotly") is not None:
         picture = picture.to_plotly()
     if hasattr(picture, "to_html"):
         return str(picture.to_html(full_html=False, include_plotlyjs=True))
-    figure = picture if hasattr(picture, "savefig") else _figure_of(picture)
+    if not hasattr(picture, "savefig"):
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(5, 4.5), layout="constrained")
+        picture.plot(ax=figure.add_subplot())
+        picture = figure
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg")
+    picture.savefig(buffer, format="svg")
     text = buffer.getvalue()
     return text[text.index("<svg") :]
 
 
-def _figure_of(display: Any) -> Any:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5, 4.5), layout="constrained")
-    display.plot(ax=figure.add_subplot())
-    return figure
-
-
-def _versions() -> dict[str, str]:
-    found = {"Python": f"{platform.python_version()} on {platform.system()}"}
+def _versions() -> Iterator[tuple[str, str]]:
+    yield "Python", f"{platform.python_version()} on {platform.system()}"
     for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            yield name, version(name)
 
 
-def _table(rows: Mapping[str, str]) -> str:
-    cells = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows.items()
-    )
-    return f"<table>{cells}</table>"
+def _table(rows: Iterable[Sequence[str]], columns: Sequence[str] = ()) -> str:
+    """Return a table with names of columns or, without them, with a name before each row."""
+
+    def line(cells: Sequence[str], n_names: int) -> str:
+        tags = ["th"] * n_names + ["td"] * (len(cells) - n_names)
+        shown = zip(tags, map(escape, cells), strict=True)
+        return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for tag, cell in shown) + "</tr>"
+
+    head = line(columns, len(columns)) if columns else ""
+    return f"<table>{head}{''.join(line(row, 0 if columns else 1) for row in rows)}</table>"
 
 
 def _paragraphs(texts: Sequence[str]) -> str:
