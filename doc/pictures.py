@@ -54,9 +54,11 @@ def reading():
     private = PrivatePersistence(2.0, random_state=0).fit(functions)
     released = private.transform(functions)[0]
     figure, axes = panels(2, height=4.2)
-    FiltrationDisplay(functions[0], points=cloud[::4]).plot(axes[0], title="not private")
+    FiltrationDisplay(functions[0], points=cloud[::4]).plot(axes[0])
+    axes[0].set_title("not private")
     bands = {"error_bound": private.error_bound_, "noise_floor": private.noise_floor_}
-    PersistenceDiagramDisplay(released, **bands).plot(axes[1], title="released, ε = 2")
+    PersistenceDiagramDisplay(released, **bands).plot(axes[1])
+    axes[1].set_title("released, ε = 2")
     loop = released[1][np.argmax(np.diff(released[1], axis=1))]
     axes[1].annotate(
         "the loop: born early,\ndies late, beyond noise",

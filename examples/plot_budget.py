@@ -26,7 +26,7 @@ from sklearn_dptda import (
     audit_epsilon,
 )
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.plotting import AuditDisplay
+from sklearn_dptda.plotting import plot_audit
 from sklearn_dptda.privacy import FixedPoint, NoiseSource
 
 # %%
@@ -101,5 +101,5 @@ axes[0].legend(loc="upper right")
 for ax, (name, result) in zip(axes[1:], audits.items(), strict=True):
     verdict = "refutes" if result.refutes(1.0) else "does not refute"
     title = f"{name}: ε ≥ {result.epsilon:.2f}\n{verdict} ε = 1"
-    AuditDisplay(result).plot(ax, title=title)
+    plot_audit(result, ax).set_title(title)
 plt.show()

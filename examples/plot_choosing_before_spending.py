@@ -18,7 +18,7 @@ import numpy as np
 
 from sklearn_dptda import PrivatePersistence
 from sklearn_dptda.model_selection import plan_release
-from sklearn_dptda.plotting import ReleasePlanDisplay
+from sklearn_dptda.plotting import plot_release_plan
 
 BOX, N = (-1.5, 1.5), 800
 lake = {"loop_radius": 1.0, "spread": 0.1}
@@ -51,7 +51,7 @@ figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", sharey=
 for ax, plan, title in zip(
     axes, (both, loops), ("components and loops", "loops alone"), strict=True
 ):
-    ReleasePlanDisplay(plan).plot(ax=ax, epsilons=np.geomspace(0.2, 30, 15), title=title)
+    plot_release_plan(plan, ax, epsilons=np.geomspace(0.2, 30, 15)).set_title(title)
     ax.label_outer()
 figure.suptitle(f"{N} points on a loop of radius 1")
 plt.show()

@@ -61,7 +61,8 @@ diagrams = private.transform(function)[0]
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 FiltrationDisplay(function[0]).plot(axes[0])
 axes[0].set_title(f"{histogram.n_points:,} points", fontsize=10)
-_ = PersistenceDiagramDisplay(diagrams, upper=3.0).plot(axes[1], title="private, epsilon = 0.1")
+PersistenceDiagramDisplay(diagrams, upper=3.0).plot(axes[1])
+_ = axes[1].set_title("private, epsilon = 0.1")
 
 # %%
 # The same with Dask: each worker counts the parts that it holds. Here, two threads represent the

@@ -22,12 +22,12 @@ diagrams = private.fit_transform(functions)[0]
 display = PersistenceDiagramDisplay(
     diagrams, error_bound=private.error_bound_, noise_floor=private.noise_floor_, upper=2.2
 )
-_ = display.plot(title="private, epsilon = 2")
+_ = display.plot().ax_.set_title("private, epsilon = 2")
 plt.show()
 
 # %%
 # The same diagram as an interactive figure.
-display.to_plotly(title="private, epsilon = 2")
+display.to_plotly().update_layout(title="private, epsilon = 2")
 
 # %%
 # A fitted estimator in the last line of a notebook cell shows its parameters. Below them it

@@ -85,7 +85,8 @@ if os.environ.get("SKLEARN_DPTDA_QUICK"):
 # The function on the landmarks is exact, so its picture is *not* private. It shows the
 # landmarks with their values, and a cycle of the loop with the largest persistence.
 (filtration,) = pipeline[0].transform([X])
-FiltrationDisplay(filtration, points=X[:1000]).plot(right, title="Not private: function and loop")
+FiltrationDisplay(filtration, points=X[:1000]).plot(right)
+right.set_title("Not private: function and loop")
 plt.show()
 
 # %%

@@ -81,5 +81,6 @@ _, axes = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
 for ax, (name, pipeline) in zip(axes, pipelines.items(), strict=True):
     (function,) = pipeline[0].transform([populations[name]])
     points = np.concatenate(populations[name])[:2000]
-    FiltrationDisplay(function, points=points).plot(ax, title=f"Not private: {name}")
+    FiltrationDisplay(function, points=points).plot(ax)
+    ax.set_title(f"Not private: {name}")
 plt.show()

@@ -78,10 +78,10 @@ figure, axes = plt.subplots(
 )
 top = 1.15 * max(one.linkage_[-1, 2] for one in both.values())
 for row, (name, one) in zip(axes, both.items(), strict=True):
-    MixtureDensityDisplay.from_estimator(one, bounds=BOUNDS, ax=row[0], colorbar=False, title=name)
-    row[0].set(aspect="equal", xlabel="", ylabel="")
-    DendrogramDisplay.from_estimator(one, ax=row[1], title="merge tree and its largest gap")
-    row[1].set_ylim(top=top)
+    MixtureDensityDisplay.from_estimator(one, bounds=BOUNDS, ax=row[0], colorbar=False)
+    row[0].set(aspect="equal", xlabel="", ylabel="", title=name)
+    DendrogramDisplay.from_estimator(one, ax=row[1])
+    row[1].set(ylim=(None, top), title="merge tree and its largest gap")
     saddles = one.linkage_[:, 2]
     steps = np.concatenate([[0], saddles, [top]])
     counts = np.arange(len(saddles) + 1, 0, -1)
@@ -136,10 +136,8 @@ for seed in range(n_fits):
         scores[seed, i] = adjusted_rand_score(truth, merged.predict(fresh))
         if seed == shown:
             title = f"min_cluster_weight = {least:g}: ARI {scores[seed, i]:.2f}"
-            MixtureDensityDisplay.from_estimator(
-                merged, bounds=BOUNDS, ax=axes[i], colorbar=False, title=title
-            )
-            axes[i].set(aspect="equal", xlabel="", ylabel="")
+            MixtureDensityDisplay.from_estimator(merged, bounds=BOUNDS, ax=axes[i], colorbar=False)
+            axes[i].set(aspect="equal", xlabel="", ylabel="", title=title)
 print(
     f"epsilon 0.5, 16 components: without a least weight {np.sum(scores[:, 0] > 0.9)} of "
     f"{n_fits} fits have an ARI above 0.9, with it {np.sum(scores[:, 1] > 0.9)}"

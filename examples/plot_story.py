@@ -183,7 +183,8 @@ PersistenceDiagramDisplay(
     homology_dimensions=[1],
     error_bound=shape.error_bound_,
     noise_floor=shape.noise_floor_,
-).plot(axes[1], title=f"loops, ε = {shape.epsilon:g}")
+).plot(axes[1])
+axes[1].set_title(f"loops, ε = {shape.epsilon:g}")
 MixtureDensityDisplay.from_estimator(groups, bounds=UNIT, ax=axes[2], colorbar=False)
 axes[2].set(title=f"groups, ε = {groups.epsilon:g}", xlabel="in units of the box", ylabel="")
 plt.show()

@@ -102,7 +102,7 @@ axes[0].legend(frameon=False, fontsize=7)
 n, epsilon = SIZES[1], EPSILONS[1]
 X = make_two_circles(n, random_state=0)
 for ax, road in zip(axes[1:], list(ROADS)[:2], strict=True):
-    PersistenceDiagramDisplay(ROADS[road](X, epsilon, 0), reference=exact[n], upper=3.0).plot(
-        ax, title=f"{road}, n = {n:,}, epsilon = {epsilon:g}"
-    )
+    diagrams = ROADS[road](X, epsilon, 0)
+    PersistenceDiagramDisplay(diagrams, reference=exact[n], upper=3.0).plot(ax)
+    ax.set_title(f"{road}, n = {n:,}, epsilon = {epsilon:g}")
 plt.show()

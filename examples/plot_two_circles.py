@@ -22,7 +22,7 @@ from sklearn_dptda.model_selection import privacy_utility_curve, release_replica
 from sklearn_dptda.plotting import (
     FiltrationDisplay,
     PersistenceDiagramDisplay,
-    PrivacyUtilityDisplay,
+    plot_privacy_utility,
 )
 
 SIZES, N_RELEASES = np.array([1000, 2000, 4000, 8000]), 50
@@ -44,10 +44,10 @@ release = private.fit_transform(filtration)[0]
 print(private.privacy_guarantee_)
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
-FiltrationDisplay(filtration[0], points=X).plot(ax=axes[0], title="L1 distance-to-measure, m = 0.2")
-_ = PersistenceDiagramDisplay(release, reference=exact, upper=2.2).plot(
-    ax=axes[1], title="one private diagram, epsilon = 2"
-)
+FiltrationDisplay(filtration[0], points=X).plot(axes[0])
+axes[0].set_title("L1 distance-to-measure, m = 0.2")
+PersistenceDiagramDisplay(release, reference=exact, upper=2.2).plot(axes[1])
+_ = axes[1].set_title("one private diagram, epsilon = 2")
 
 # %%
 # Many releases
@@ -56,9 +56,8 @@ _ = PersistenceDiagramDisplay(release, reference=exact, upper=2.2).plot(
 # data, you would have to pay for each of them.
 releases = release_replicates(private, filtration, N_RELEASES, random_state=0)
 clouds = [np.concatenate([r[0][q] for r in releases]) for q in (0, 1)]
-_ = PersistenceDiagramDisplay(clouds, reference=exact, upper=2.2).plot(
-    title=f"{N_RELEASES} private diagrams, epsilon = 2"
-)
+display = PersistenceDiagramDisplay(clouds, reference=exact, upper=2.2).plot()
+_ = display.ax_.set_title(f"{N_RELEASES} private diagrams, epsilon = 2")
 
 # %%
 # Error against epsilon
@@ -71,7 +70,7 @@ curve = privacy_utility_curve(
     random_state=0,
     n_jobs=2,
 )
-PrivacyUtilityDisplay(curve).plot().ax_.set_title(f"n = 4000, slope {curve.slope():.2f}")
+plot_privacy_utility(curve).set_title(f"n = 4000, slope {curve.slope():.2f}")
 print(f"slope of log error against log epsilon, 1 to 10: {curve.slope():.2f}")
 
 # %%

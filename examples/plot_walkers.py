@@ -59,7 +59,8 @@ def main(walkers):
         ):
             title = f"{name}, epsilon {epsilon:g}: error {error[0]:.3f}, {error[1]:.3f}"
             print(title)
-            PersistenceDiagramDisplay(release, reference=true, upper=1.0).plot(ax=ax, title=title)
+            PersistenceDiagramDisplay(release, reference=true, upper=1.0).plot(ax)
+            ax.set_title(title)
 
 
 # %%

@@ -185,8 +185,9 @@ def examples_that_draw_nothing_or_print_addresses(checked=None):
         for cell in re.split(r"^# %%.*$", text, flags=re.MULTILINE):
             last = ast.parse(cell).body[-1:]
             for call in (node.value for node in last if isinstance(node, ast.Expr)):
-                name = getattr(getattr(call, "func", None), "attr", "")
-                if name in DRAWING:
+                called = getattr(call, "func", None)
+                name = getattr(called, "attr", getattr(called, "id", ""))
+                if name in DRAWING or name.startswith("plot_"):
                     yield f"{shown(script)}: a cell ends with the value of {name}. Assign it to _"
     if checked is None:
         yield from too_few(HERE, "examples", len(examples), 20)

@@ -102,8 +102,8 @@ for (i, j), place, joined in zip(tree.edges, tree.saddles, tree.linkage, strict=
     left.annotate(f"({i}, {j})", np.add(place, 0.05))
     left.annotate(f"{joined[2] + tree.mode_heights.min():.2f}", place - [0.3, 0.12])
 left.set(aspect="equal", title="centres, and saddles with their f")
-DendrogramDisplay(tree.linkage, mode_heights=tree.mode_heights).plot(right, title="merge tree")
-right.set_xlabel("centre")
+DendrogramDisplay(tree.linkage, mode_heights=tree.mode_heights).plot(right)
+right.set(xlabel="centre", title="merge tree")
 
 # %%
 # Figure 3: one pair of centres

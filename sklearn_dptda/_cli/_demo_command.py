@@ -111,9 +111,11 @@ def _draw(drawn, epsilon, path):
     limit = 1.3 * max(float(d.max()) for d in finite if len(d))
     for row, (name, cloud, function, display) in zip(axes, drawn, strict=True):
         some = cloud[:: max(1, len(cloud) // _MAX_POINTS_DRAWN)]
-        FiltrationDisplay(function, points=some).plot(ax=row[0], title=name)
+        FiltrationDisplay(function, points=some).plot(row[0])
+        row[0].set_title(name)
         display.upper = limit
-        display.plot(ax=row[1], title=f"private diagram, epsilon = {epsilon:g}")
+        display.plot(row[1])
+        row[1].set_title(f"private diagram, epsilon = {epsilon:g}")
     figure.supxlabel(textwrap.fill(CAPTION, 88), fontsize=12)
     # An earlier picture is replaced. If it is a link, its target stays.
     path.unlink(missing_ok=True)

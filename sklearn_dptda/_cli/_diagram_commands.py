@@ -220,9 +220,10 @@ class DiagramRelease(_FunctionRelease):
             lines = (f"{q} {birth!r} {death!r}\n" for q, birth, death, _ in self._points(result))
             path.write_text("".join(lines), encoding="utf-8")
         elif path.suffix == ".png":
-            axes = Figure(figsize=(4.6, 4.6), layout="constrained").subplots()
-            title = f"private diagram, epsilon = {self.private.epsilon:g}"
-            self.picture(result).plot(ax=axes, title=title).figure_.savefig(path, dpi=150)
+            figure = Figure(figsize=(4.6, 4.6), layout="constrained")
+            display = self.picture(result).plot(figure.subplots())
+            display.ax_.set_title(f"private diagram, epsilon = {self.private.epsilon:g}")
+            figure.savefig(path, dpi=150)
         else:
             super().write_file(path, result)
 

@@ -15,7 +15,7 @@ from sklearn_dptda._cli._output import slow
 from sklearn_dptda._cli._terminal import say
 from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.persistence import PrivatePersistence
-from sklearn_dptda.plotting import ReleasePlanDisplay
+from sklearn_dptda.plotting import plot_release_plan
 
 
 def _add_arguments(parser):
@@ -96,8 +96,9 @@ def _run(args):
         # An earlier picture is replaced. If it is a link, its target stays.
         path.unlink(missing_ok=True)
         with slow("drawing"):
-            axes = Figure(figsize=(5.4, 3.8), layout="constrained").subplots()
-            ReleasePlanDisplay(plan).plot(ax=axes).figure_.savefig(path, dpi=150)
+            figure = Figure(figsize=(5.4, 3.8), layout="constrained")
+            plot_release_plan(plan, figure.subplots())
+            figure.savefig(path, dpi=150)
         say(f"written to {path}")
 
 

@@ -110,7 +110,7 @@ def plan_release(
     Returns
     -------
     ReleasePlan
-        The plan. It prints as a short text, :class:`ReleasePlanDisplay` draws its
+        The plan. It prints as a short text, :func:`plot_release_plan` draws its
         curve, and ``make_pipeline()`` makes the pipeline of the release.
 
     See Also

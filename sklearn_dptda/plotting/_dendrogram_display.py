@@ -3,15 +3,14 @@
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.cluster.hierarchy import dendrogram, fcluster
+from numpy.typing import ArrayLike
+from scipy.cluster.hierarchy import dendrogram
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.plotting._style import (
     Display,
-    axes_or_new,
     cluster_names,
     cluster_style,
     legend_below,
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # The style of a branch with several clusters below it.
-_JOINED = {"color": "#777777", "linestyle": "-"}
+_JOINED = {"color": "#777777", "linestyle": "-", "lw": 1.2}
 # Above this number of modes, labels next to each other would overlap.
 _CROWDED_MODES = 12
 
@@ -41,15 +40,16 @@ class DendrogramDisplay(Display):
     mode_heights : array-like of shape (n_modes,), default=None
         Minus the log density at the modes. The smallest value is subtracted. None starts all
         branches at 0.
-    cut : float, default=None
-        Height of the cut. None derives it from ``labels``: halfway between the last saddle
-        below the cut and the first saddle above it. If no single height gives these labels,
-        the clusters have colours, but there is no line.
     labels : array-like of shape (n_modes,), default=None
-        Cluster of each mode. None derives it from ``cut``. If both are None, no cut is drawn.
+        Cluster of each mode, such as :meth:`~sklearn_dptda.cluster.MergeTree.cut` returns.
+        None: no clusters are drawn.
 
     Attributes
     ----------
+    cut : float or None
+        Height of the line of the cut: halfway between the last saddle below the cut and the
+        first saddle above it, or the ``merge_threshold`` of the estimator. If no single height
+        gives the labels, it is None: the clusters have colours, but there is no line.
     ax_ : matplotlib Axes
         Axes on which :meth:`plot` has drawn.
     figure_ : matplotlib Figure
@@ -79,29 +79,27 @@ class DendrogramDisplay(Display):
         linkage: ArrayLike,
         *,
         mode_heights: ArrayLike | None = None,
-        cut: float | None = None,
         labels: ArrayLike | None = None,
     ) -> None:
         self.linkage = np.array(linkage, dtype=float).reshape(-1, 4)
         n = len(self.linkage) + 1
         heights = np.zeros(n) if mode_heights is None else np.asarray(mode_heights, dtype=float)
-        _check_length("mode_heights", heights, n)
+        self.labels = None if labels is None else np.asarray(labels)
+        for name, values in (("mode_heights", heights), ("labels", self.labels)):
+            if values is not None and values.shape != (n,):
+                raise ValueError(
+                    f"{name} must have one entry for each of the {n} modes that linkage joins; "
+                    f"got shape {values.shape}."
+                )
         self.mode_heights = heights - heights.min()
         unknown = np.isinf(self.linkage[:, 2])
         self.linkage[unknown, 2] = 0.0
         self.linkage[unknown, 2] = 1.5 * self._scale()
-        if labels is None and cut is not None:
-            labels = _labels_below(self.linkage, cut)
-        self.labels, self.cut = None, None
-        if labels is not None:
-            self.labels = np.asarray(labels)
-            _check_length("labels", self.labels, n)
-            self.cut = self._check_cut(cut, self.labels)
+        self.cut = self._height_of_cut()
+        self._figsize = (max(4.5, 0.32 * n), 4.0)
 
     @classmethod
-    def from_estimator(
-        cls, estimator: BaseEstimator, *, ax: "Axes | None" = None, **kwargs: Any
-    ) -> Self:
+    def from_estimator(cls, estimator: BaseEstimator, *, ax: "Axes | None" = None) -> Self:
         """Draw the merge tree of a fitted estimator.
 
         Parameters
@@ -110,46 +108,26 @@ class DendrogramDisplay(Display):
             The fitted estimator.
         ax : matplotlib Axes, default=None
             Axes on which to draw. None creates a new figure.
-        **kwargs
-            Further arguments of :meth:`plot`.
 
         Returns
         -------
         DendrogramDisplay
         """
         check_is_fitted(estimator)
-        needed = ("linkage_", "modes_", "mode_labels_", "n_clusters_")
-        missing = [name for name in needed if not hasattr(estimator, name)]
-        if missing:
+        if not hasattr(estimator, "linkage_"):
             raise ValueError(
                 f"estimator must have a merge tree, such as MorseMerging or DPMoGMorse, but "
-                f"{type(estimator).__name__} has no {missing[0]}."
+                f"{type(estimator).__name__} has no linkage_."
             )
-        return cls(
-            estimator.linkage_,
-            mode_heights=estimator._mixture().height(estimator.modes_),
-            cut=getattr(estimator, "merge_threshold", None),
-            labels=estimator.mode_labels_,
-        ).plot(ax=ax, **kwargs)
+        heights = estimator._mixture().height(estimator.modes_)
+        display = cls(estimator.linkage_, mode_heights=heights, labels=estimator.mode_labels_)
+        display.cut = display._height_of_cut(getattr(estimator, "merge_threshold", None))
+        return display.plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None, *, title: str | None = None) -> Self:
-        """Draw the merge tree.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Axes on which to draw. None creates a new figure.
-        title : str, default=None
-            Title of the axes. None: no title.
-
-        Returns
-        -------
-        DendrogramDisplay
-        """
+    def _draw(self, ax: "Axes") -> None:
         n = len(self.mode_heights)
-        ax = axes_or_new(ax, figsize=(max(4.5, 0.32 * n), 4.0))
         order, x, base = self._layout()
-        looks = [_branch_style(cluster) for cluster in self._clusters_of_nodes(self.labels)]
+        looks = [_branch_style(cluster) for cluster in self._clusters_of_nodes()]
         top = max(base[-1], self.cut or 0.0) + self._stem()
         # The last node has no saddle above it, so its branch extends to the upper edge.
         ends = np.full(2 * n - 1, top)
@@ -176,7 +154,6 @@ class DendrogramDisplay(Display):
             ax.tick_params(axis="x", labelrotation=90, labelsize="small")
         ax.tick_params(axis="x", length=0)
         ax.spines[["top", "right"]].set_visible(False)
-        return self._keep(ax, title)
 
     def _draw_clusters(self, ax, x, base, labels):
         """Draw the modes in the style of their clusters, and the cut."""
@@ -211,57 +188,37 @@ class DendrogramDisplay(Display):
             x[node] = x[children].mean()
         return order, x, np.concatenate([self.mode_heights, self.linkage[:, 2]])
 
-    def _clusters_of_nodes(self, labels: NDArray[Any] | None) -> list[Any]:
+    def _clusters_of_nodes(self) -> list[Any]:
         """Return the cluster of each node of the tree, or None if it joins several."""
-        clusters = [None] * len(self.mode_heights) if labels is None else list(labels)
+        clusters = [None] * len(self.mode_heights) if self.labels is None else list(self.labels)
         for left, right in self._children():
             clusters.append(clusters[left] if clusters[left] == clusters[right] else None)
         return clusters
 
+    def _height_of_cut(self, wanted: float | None = None) -> float | None:
+        """Return the height of a cut that gives the labels, or None if there is none.
+
+        It is the wanted height, unless light clusters were merged above it as well.
+        """
+        if self.labels is None:
+            return None
+        clusters = self._clusters_of_nodes()[len(self.labels) :]
+        joined = np.array([cluster is not None for cluster in clusters], dtype=np.bool_)
+        low = self.linkage[joined, 2].max(initial=0.0)
+        high = self.linkage[~joined, 2].min(initial=np.inf)
+        if low > high or joined.sum() != len(self.labels) - len(np.unique(self.labels)):
+            return None
+        if wanted is not None and low <= wanted <= high:
+            return float(wanted)
+        return (low + high) / 2 if np.isfinite(high) else low + self._stem() / 2
+
     def _scale(self) -> float:
-        top = max(self.mode_heights.max(), self.linkage[:, 2].max(initial=0.0))
-        return top if top > 0 else 1.0
+        return max(self.mode_heights.max(), self.linkage[:, 2].max(initial=0.0)) or 1.0
 
     def _stem(self) -> float:
         """Return the length of the branch above the last saddle."""
         return 0.12 * self._scale() if len(self.linkage) else 1.0
 
-    def _check_cut(self, cut: float | None, labels: NDArray[Any]) -> float | None:
-        """Return the height of the cut that gives the labels, or None if there is none."""
-        clusters = self._clusters_of_nodes(labels)[len(labels) :]
-        joined = np.array([cluster is not None for cluster in clusters], dtype=np.bool_)
-        low = self.linkage[joined, 2].max(initial=0.0)
-        high = self.linkage[~joined, 2].min(initial=np.inf)
-        n_joined = len(labels) - len(np.unique(labels))
-        of_one_height = low <= high and joined.sum() == n_joined
-        if cut is not None:
-            if not (of_one_height and low <= cut <= high):
-                raise ValueError(f"cut={cut} does not give these labels. Pass only one of them.")
-            return float(cut)
-        if not of_one_height:
-            return None
-        return (low + high) / 2 if np.isfinite(high) else low + self._stem() / 2
-
-
-def _labels_below(linkage: FloatArray, cut: float) -> IntArray:
-    """Return clusters of modes that saddles up to the cut join, numbered by their first modes."""
-    if len(linkage) == 0:
-        return np.zeros(1, dtype=int)
-    clusters = fcluster(linkage, cut, criterion="distance")
-    _, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
-
 
 def _branch_style(cluster: int | None) -> dict[str, Any]:
-    if cluster is None:
-        return _JOINED | {"lw": 1.2}
-    look = cluster_style(cluster)
-    return {"color": look["color"], "linestyle": look["linestyle"], "lw": 2.0}
-
-
-def _check_length(name: str, values: NDArray[Any], n: int) -> None:
-    if values.shape != (n,):
-        raise ValueError(
-            f"{name} must have one entry for each of the {n} modes that linkage joins; got shape "
-            f"{values.shape}."
-        )
+    return _JOINED if cluster is None else cluster_style(cluster) | {"marker": "None", "lw": 2.0}

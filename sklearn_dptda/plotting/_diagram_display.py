@@ -1,7 +1,7 @@
 """Display of persistence diagrams, by matplotlib or interactively by plotly."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,12 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray, ListLike
 from sklearn_dptda.persistence import beyond_noise, not_empty
-from sklearn_dptda.plotting._style import Display, axes_or_new, style
+from sklearn_dptda.plotting._style import Display, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from plotly.graph_objects import Figure as PlotlyFigure
 
+# Diameter of the marker of one expected point. Expected numbers determine the areas of markers.
+_DIAMETER = 30.0
 # Plotly's names of matplotlib's markers, and its template of the text about a point.
 _PLOTLY_SYMBOLS = {"o": "circle", "^": "triangle-up", "s": "square", "D": "diamond"}
 _POINT_TEMPLATE = "birth %{x:.4g}<br>death %{y:.4g}<br>persistence %{customdata:.4g}"
@@ -24,12 +26,15 @@ _POINT_TEMPLATE = "birth %{x:.4g}<br>death %{y:.4g}<br>persistence %{customdata:
 class PersistenceDiagramDisplay(Display):
     """Plot of a persistence diagram, optionally with a reference diagram behind it.
 
-    The picture is as private as the diagrams that you pass.
+    If births are above deaths, as for the peaks of a density, deaths of ``-inf`` are drawn at the
+    lower end. The picture is as private as the diagrams that you pass.
 
     Parameters
     ----------
-    diagrams : list of array-like of shape (n, 2)
-        One diagram for each homology dimension: births and deaths.
+    diagrams : list of array-like of shape (n, 2) or (n, 3)
+        One diagram for each homology dimension: births, deaths and, for an expected diagram
+        such as :meth:`~sklearn_dptda.features.PersistenceMass.expected_diagram` returns, the
+        numbers of points per person. The areas of the markers are proportional to them.
     homology_dimensions : sequence of int, default=None
         Homology dimensions of the diagrams. None numbers them from 0.
     reference : list of array-like of shape (n, 2), default=None
@@ -39,10 +44,6 @@ class PersistenceDiagramDisplay(Display):
         Upper end of the axes, in the units of the diagrams. None derives it from the points.
         Later deaths are drawn on the dashed line at this level. Points that are born later
         are left out.
-    superlevel : bool, default=False
-        Whether the diagram is one of superlevel sets, where births are above deaths, as for
-        the peaks of a density. Deaths of ``-inf`` are drawn on the dashed line at the lower
-        end.
     threshold : float, default=None
         Prominence up to which points are drawn small and grey. A dotted line shows it.
     error_bound : float, default=None
@@ -73,6 +74,8 @@ class PersistenceDiagramDisplay(Display):
     'birth'
     """
 
+    _figsize = (4.2, 4.2)
+
     def __init__(
         self,
         diagrams: Iterable[ArrayLike],
@@ -80,21 +83,21 @@ class PersistenceDiagramDisplay(Display):
         homology_dimensions: Iterable[int] | None = None,
         reference: Iterable[ArrayLike] | None = None,
         upper: float | None = None,
-        superlevel: bool = False,
         threshold: float | None = None,
         error_bound: float | None = None,
         noise_floor: Sequence[float] | None = None,
         unit: str = "",
     ) -> None:
-        self.diagrams = _as_pairs(diagrams)
-        self.homology_dimensions = (
-            tuple(range(len(self.diagrams)))
-            if homology_dimensions is None
-            else tuple(homology_dimensions)
+        self.diagrams = [_as_diagram(points) for points in diagrams]
+        if homology_dimensions is None:
+            homology_dimensions = range(len(self.diagrams))
+        self.homology_dimensions = tuple(homology_dimensions)
+        self.reference = (
+            None if reference is None else [_as_diagram(points) for points in reference]
         )
-        self.reference = None if reference is None else _as_pairs(reference)
         self.upper = upper
-        self.superlevel = superlevel
+        lifetimes = np.concatenate([diagram[:, 1] - diagram[:, 0] for diagram in self.diagrams])
+        self.superlevel = lifetimes.max(initial=0.0) <= 0 and lifetimes.min(initial=0.0) < 0
         self.threshold = threshold
         self.error_bound = error_bound
         self.noise_floor = noise_floor
@@ -106,9 +109,8 @@ class PersistenceDiagramDisplay(Display):
         estimator: BaseEstimator,
         X: ListLike | None = None,
         *,
-        reference: Iterable[ArrayLike] | None = None,
-        upper: float | None = None,
         ax: "Axes | None" = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the diagrams of the first sample, or the peaks that a clusterer has found.
 
@@ -124,12 +126,10 @@ class PersistenceDiagramDisplay(Display):
             peaks are clusters. Nothing new is released.
         X : list, default=None
             Input of a persistence estimator. It is ignored for clusterers.
-        reference : list of array-like of shape (n, 2), default=None
-            Diagrams to draw behind the others with hollow markers.
-        upper : float, default=None
-            Upper end of the axes. None derives it from the points.
         ax : matplotlib Axes, default=None
             Axes on which to draw. None creates a new figure.
+        **kwargs
+            Further parameters of the display, such as ``reference`` and ``upper``.
 
         Returns
         -------
@@ -144,19 +144,18 @@ class PersistenceDiagramDisplay(Display):
             )
         if X is None or hasattr(last, "diagram_"):
             check_is_fitted(last, "diagram_")
-            return cls._of_peaks(last, upper).plot(ax=ax)
+            return cls._of_peaks(last, **kwargs).plot(ax=ax)
         sample = estimator.fit_transform(X[:1])[0]
         return cls(
             [sample] if last.single_ else sample,
             homology_dimensions=last.homology_dimensions_,
-            reference=reference,
-            upper=upper,
             error_bound=getattr(last, "error_bound_", None),
             noise_floor=getattr(last, "noise_floor_", None),
+            **kwargs,
         ).plot(ax=ax)
 
     @classmethod
-    def _of_peaks(cls, clusterer, upper):
+    def _of_peaks(cls, clusterer, **kwargs):
         """Return a display of all peaks, with a threshold between clusters and the other peaks."""
         prominences = clusterer.diagram_[:, 0] - clusterer.diagram_[:, 1]
         k = clusterer.n_clusters_
@@ -164,27 +163,12 @@ class PersistenceDiagramDisplay(Display):
         least = prominences[k - 1]
         return cls(
             [clusterer.diagram_],
-            upper=upper,
-            superlevel=True,
             threshold=0.5 * (below + least) if np.isfinite(least) else 1.2 * below,
             unit="standard deviations" if hasattr(clusterer, "counts_") else "density",
+            **kwargs,
         )
 
-    def plot(self, ax: "Axes | None" = None, *, title: str | None = None) -> Self:
-        """Draw the diagrams with matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Axes on which to draw. None creates a new figure.
-        title : str, default=None
-            Title of the axes. None: no title.
-
-        Returns
-        -------
-        PersistenceDiagramDisplay
-        """
-        ax = axes_or_new(ax, figsize=(4.2, 4.2))
+    def _draw(self, ax: "Axes") -> None:
         low, high = self._extent()
         pad = 0.04 * (high - low)
         ends = np.array([low - pad, high + pad])
@@ -200,36 +184,20 @@ class PersistenceDiagramDisplay(Display):
             self._plot_band(ax, ends, min(2 * self.error_bound, ends[1] - ends[0]))
         for i, q in enumerate(self.homology_dimensions):
             if self.reference is not None:
-                ax.scatter(
-                    *self._within(self.reference[i], low, high).T,
-                    s=70,
-                    marker=style(q)["marker"],
-                    facecolors="none",
-                    edgecolors=style(q)["color"],
-                    linewidths=1.2,
-                    label=f"H{q} exact",
-                    zorder=2,
-                )
+                hollow = {"facecolors": "none", "edgecolors": style(q)["color"], "linewidths": 1.2}
+                births, deaths = self._within(self.reference[i], low, high)[:, :2].T
+                look = {"marker": style(q)["marker"], "s": 70, "zorder": 2} | hollow
+                ax.scatter(births, deaths, label=f"H{q} exact", **look)
             self._plot_points(ax, i, low, high)
-        unit = f" ({self.unit})" if self.unit else ""
-        ax.set(xlim=ends, ylim=ends, xlabel=f"birth{unit}", ylabel=f"death{unit}")
+        ax.set(xlim=ends, ylim=ends, xlabel=self._label("birth"), ylabel=self._label("death"))
         ax.set_aspect("equal")
-        ax.legend(
-            loc="upper left" if self.superlevel else "lower right",
-            frameon=False,
-            fontsize="small",
-        )
-        return self._keep(ax, title)
+        corner = "upper left" if self.superlevel else "lower right"
+        ax.legend(loc=corner, frameon=False, fontsize="small")
 
-    def to_plotly(self, *, title: str | None = None) -> "PlotlyFigure":
+    def to_plotly(self) -> "PlotlyFigure":
         """Draw the diagrams as an interactive figure.
 
         The figure shows birth, death and persistence of the point under the pointer.
-
-        Parameters
-        ----------
-        title : str, default=None
-            Title of the figure. None: no title.
 
         Returns
         -------
@@ -256,29 +224,31 @@ class PersistenceDiagramDisplay(Display):
         line = {"mode": "lines", "line": {"color": "#999999"}, "showlegend": False}
         figure.add_scatter(x=[low, high], y=[low, high], hoverinfo="skip", **line)
         for i, q in enumerate(self.homology_dimensions):
-            groups = [(self.diagrams[i], f"H{q}", "")]
+            groups = [(self.diagrams[i], f"H{q}", "", 9.0)]
             if self.reference is not None:
-                groups.insert(0, (self.reference[i], f"H{q} exact", "-open"))
-            for points, name, fill in groups:
-                shown = self._within(points, low, high)
+                groups.insert(0, (self.reference[i], f"H{q} exact", "-open", 13.0))
+            for diagram, name, fill, size in groups:
+                births, deaths, *numbers = self._within(diagram, low, high).T
                 figure.add_scatter(
-                    x=shown[:, 0],
-                    y=shown[:, 1],
-                    customdata=abs(shown[:, 1] - shown[:, 0]),
+                    x=births,
+                    y=deaths,
+                    customdata=abs(deaths - births),
                     mode="markers",
                     marker={
                         "color": style(q)["color"],
                         "symbol": _PLOTLY_SYMBOLS[style(q)["marker"]] + fill,
-                        "size": 13 if fill else 9,
+                        "size": _DIAMETER * np.sqrt(numbers[0]) if numbers else size,
                     },
                     name=name,
                     hovertemplate=f"{name}<br>{_POINT_TEMPLATE}<extra></extra>",
                 )
-        unit = f" ({self.unit})" if self.unit else ""
-        figure.update_layout(title=title, width=560, height=480, template="plotly_white")
-        figure.update_xaxes(title=f"birth{unit}", range=[low, high], constrain="domain")
-        figure.update_yaxes(title=f"death{unit}", range=[low, 1.03 * high], scaleanchor="x")
+        figure.update_layout(width=560, height=480, template="plotly_white")
+        figure.update_xaxes(title=self._label("birth"), range=[low, high], constrain="domain")
+        figure.update_yaxes(title=self._label("death"), range=[low, 1.03 * high], scaleanchor="x")
         return figure
+
+    def _label(self, name):
+        return f"{name} ({self.unit})" if self.unit else name
 
     def _plot_band(self, ax, ends, width):
         """Shade the band that may be noise, and draw the noise floors of empty dimensions."""
@@ -289,29 +259,27 @@ class PersistenceDiagramDisplay(Display):
                 ax.plot(ends, ends + floor, color=style(q)["color"], lw=0.8, ls=":", zorder=1)
 
     def _plot_points(self, ax, i, low, high):
-        diagram, q, number = self.diagrams[i], self.homology_dimensions[i], ""
-        look, above = style(q), self._above(diagram, i)
-        if above is not None:
-            faint = self._within(diagram[~above], low, high)
-            ax.scatter(*faint.T, s=8, marker=look["marker"], color="#aaaaaa", zorder=2)
-            diagram, number = diagram[above], f", {self._what_stands_out(i, above)}"
-        ax.scatter(
-            *self._within(diagram, low, high).T,
-            s=28,
-            marker=look["marker"],
-            color=look["color"],
-            label=f"H{q}{number}",
-            zorder=3,
-            clip_on=False,
-        )
+        diagram, q = self.diagrams[i], self.homology_dimensions[i]
+        look, name = style(q), f"H{q}"
+        if diagram.shape[1] == 3:
+            births, deaths, numbers = self._within(diagram, low, high).T
+            ax.scatter(births, deaths, s=_DIAMETER**2 * numbers, alpha=0.55, linewidths=0, **look)
+            name += f", {numbers.sum():.2g} points per person"
+            # The legend shows a marker of ordinary size.
+            diagram = diagram[:0]
+        elif (above := self._above(diagram, q)) is not None:
+            births, deaths = self._within(diagram[~above], low, high).T
+            ax.scatter(births, deaths, s=8, marker=look["marker"], color="#aaaaaa", zorder=2)
+            name += f", {self._what_stands_out(i, above)}"
+            diagram = diagram[above]
+        births, deaths = self._within(diagram, low, high)[:, :2].T
+        ax.scatter(births, deaths, s=28, label=name, zorder=3, clip_on=False, **look)
 
-    def _above(self, diagram, i):
+    def _above(self, diagram, q):
         """Return which points stand out, or None if there is no criterion."""
         if self.threshold is not None:
             return np.abs(diagram[:, 1] - diagram[:, 0]) > self.threshold
-        if not self.error_bound:
-            return None
-        return beyond_noise(diagram, self.error_bound, dimension=self.homology_dimensions[i])
+        return beyond_noise(diagram, self.error_bound, dimension=q) if self.error_bound else None
 
     def _what_stands_out(self, i, above):
         """Describe how many points stand out, and otherwise whether the dimension is empty."""
@@ -326,13 +294,14 @@ class PersistenceDiagramDisplay(Display):
         return ", ".join(parts) or "may be empty"
 
     def _within(self, diagram, low, high):
-        if self.superlevel:
-            return np.column_stack([diagram[:, 0], np.maximum(diagram[:, 1], low)])
-        return np.minimum(diagram[diagram[:, 0] < high], high)
+        """Return the points that are drawn, with deaths that are too far away at the edge."""
+        shown = diagram if self.superlevel else diagram[diagram[:, 0] < high]
+        deaths = np.maximum(shown[:, 1], low) if self.superlevel else np.minimum(shown[:, 1], high)
+        return np.column_stack([shown[:, 0], deaths, shown[:, 2:]])
 
     def _extent(self) -> tuple[float, float]:
         """Return the ends of both axes."""
-        values = np.concatenate([d.ravel() for d in self.diagrams + (self.reference or [])])
+        values = np.concatenate([d[:, :2].ravel() for d in self.diagrams + (self.reference or [])])
         values = values[np.isfinite(values)]
         if self.superlevel and values.size:
             low = float(values.min())
@@ -344,5 +313,6 @@ class PersistenceDiagramDisplay(Display):
         return 0.0, 1.05 * float(values.max(initial=0.0)) or 1.0
 
 
-def _as_pairs(diagrams: Iterable[ArrayLike]) -> list[FloatArray]:
-    return [np.asarray(diagram, dtype=float).reshape(-1, 2) for diagram in diagrams]
+def _as_diagram(points: ArrayLike) -> FloatArray:
+    array = np.asarray(points, dtype=float)
+    return array.reshape(-1, 3 if array.shape[1:] == (3,) else 2)

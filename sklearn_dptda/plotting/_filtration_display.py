@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn_dptda._typing import ListLike
 from sklearn_dptda.filtration import ComplexFiltration, GridFiltration
 from sklearn_dptda.persistence._cubical import persistent_tree
-from sklearn_dptda.plotting._style import Display, axes_or_new
+from sklearn_dptda.plotting._style import CONTOUR_LEVELS, Display, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,14 +61,9 @@ class FiltrationDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: BaseEstimator,
-        X: ListLike,
-        *,
-        ax: "Axes | None" = None,
-        show_points: bool = True,
+        cls, estimator: BaseEstimator, X: ListLike, *, ax: "Axes | None" = None
     ) -> Self:
-        """Compute the filtration of the first cloud, and draw it.
+        """Compute the filtration of the first cloud, and draw it with the points of the cloud.
 
         Parameters
         ----------
@@ -78,58 +73,43 @@ class FiltrationDisplay(Display):
             The point clouds.
         ax : matplotlib Axes, default=None
             Axes on which to draw. None creates a new figure.
-        show_points : bool, default=True
-            Whether to draw the points of the cloud.
 
         Returns
         -------
         FiltrationDisplay
         """
-        filtration = estimator.fit_transform(X[:1])[0]
-        return cls(filtration, points=X[0] if show_points else None).plot(ax=ax)
+        return cls(estimator.fit_transform(X[:1])[0], points=X[0]).plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None, *, levels: int = 12, title: str | None = None) -> Self:
-        """Draw the function.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Axes on which to draw. None creates a new figure.
-        levels : int, default=12
-            Number of contour levels, for two- and three-dimensional grids.
-        title : str, default=None
-            Title of the axes. None: no title.
-
-        Returns
-        -------
-        FiltrationDisplay
-        """
-        ax = axes_or_new(ax, figsize=(5, 4.2))
+    def _draw(self, ax: "Axes") -> None:
         if isinstance(self.filtration, ComplexFiltration):
-            return self._plot_landmarks(self.filtration, ax, title)
-        values, axes = self.filtration.values, self.filtration.axes
+            self._plot_landmarks(self.filtration, ax)
+        else:
+            self._plot_grid(self.filtration, ax)
+
+    def _plot_grid(self, filtration: GridFiltration, ax: "Axes") -> None:
+        values, axes = filtration.values, filtration.axes
         if values.ndim > 3:
             raise ValueError(
                 f"Only filtrations in one, two or three dimensions can be drawn; got {values.ndim}."
             )
         if values.ndim == 1:
-            ax.plot(axes[0], values, color="#0072B2")
+            ax.plot(axes[0], values, color=style(0)["color"])
             ax.set_ylabel("value")
             if self.points is not None:
                 ax.plot(self.points[:, 0], np.zeros(len(self.points)), "|", color="#333333")
-        else:
-            middle = values.shape[2] // 2 if values.ndim == 3 else None
-            plane = values if middle is None else values[:, :, middle]
-            image = ax.contourf(axes[0], axes[1], plane.T, levels=levels, cmap="cividis")
-            ax.figure.colorbar(image, ax=ax, label="value", shrink=0.8)
-            if self.points is not None and middle is None:
-                ax.scatter(*self.points.T, s=2, color="white", alpha=0.7, linewidths=0)
-            if middle is not None:
-                ax.set_title(f"slice at {axes[2][middle]:.3g}")
-            ax.set_aspect("equal")
-        return self._keep(ax, title)
+            return
+        flat = values.ndim == 2
+        if not flat:
+            middle = values.shape[2] // 2
+            values = values[:, :, middle]
+            ax.set_title(f"slice at {axes[2][middle]:.3g}")
+        image = ax.contourf(axes[0], axes[1], values.T, levels=CONTOUR_LEVELS, cmap="cividis")
+        ax.figure.colorbar(image, ax=ax, label="value", shrink=0.8)
+        if flat and self.points is not None:
+            ax.scatter(*self.points.T, s=2, color="white", alpha=0.7, linewidths=0)
+        ax.set_aspect("equal")
 
-    def _plot_landmarks(self, filtration: ComplexFiltration, ax: "Axes", title: str | None) -> Self:
+    def _plot_landmarks(self, filtration: ComplexFiltration, ax: "Axes") -> None:
         landmarks = filtration.complex.landmarks
         plane = PCA(min(2, *landmarks.shape), random_state=0).fit(landmarks)
         places = _in_plane(plane.transform(landmarks))
@@ -138,12 +118,11 @@ class FiltrationDisplay(Display):
             ax.scatter(*points.T, s=2, color="#bbbbbb", linewidths=0, zorder=1)
         cycle = longest_cycle(filtration)
         if cycle:
-            ax.plot(*places[[*cycle, cycle[0]]].T, color="#D55E00", linewidth=2, zorder=2)
+            ax.plot(*places[[*cycle, cycle[0]]].T, color=style(1)["color"], linewidth=2, zorder=2)
         values = filtration.values[: len(landmarks)]
-        drawn = ax.scatter(*places.T, c=values, s=40, cmap="cividis", edgecolors="white", zorder=3)
-        ax.figure.colorbar(drawn, ax=ax, label="value", shrink=0.8)
+        image = ax.scatter(*places.T, c=values, s=40, cmap="cividis", edgecolors="white", zorder=3)
+        ax.figure.colorbar(image, ax=ax, label="value", shrink=0.8)
         ax.set_aspect("equal")
-        return self._keep(ax, title)
 
 
 def longest_cycle(filtration: ComplexFiltration) -> list[int]:

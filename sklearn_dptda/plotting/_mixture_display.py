@@ -2,20 +2,20 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import Bounds, FloatArray, IntArray
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
 from sklearn_dptda.plotting._style import (
+    CONTOUR_LEVELS,
     Display,
-    axes_or_new,
     cluster_names,
     cluster_style,
     legend_below,
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
-# The style of components that belong to no cluster.
-_PLAIN = {"color": "#0072B2", "linestyle": "-"}
 # Without bounds, the picture extends this many standard deviations around the means.
 _DEVIATIONS_DRAWN = 3.0
 # Smallest range of the colours below the highest mode, in nats.
@@ -46,28 +44,12 @@ class MixtureDensityDisplay(Display):
 
     Parameters
     ----------
-    axes : pair of array-like
+    estimator : DPMoG, DPMoGMorse, MorseMerging or mixture
+        Fitted estimator, whose components, modes and saddles are drawn.
+    axes : pair of ndarray
         Coordinates of the grid nodes along both axes.
-    log_density : array-like of shape (len(axes[0]), len(axes[1]))
-        Log density at the grid nodes.
-    means : array-like of shape (n_components, 2), default=None
-        Means of the components, the centres of their ellipses.
-    covariances : array-like of shape (n_components, 2, 2), default=None
-        Covariances of the components, drawn as ellipses of one standard deviation.
-    component_labels : array-like of shape (n_components,), default=None
-        Cluster of each component. None draws all components in the same style.
-    modes : array-like of shape (n_modes, 2), default=None
-        Positions of the modes.
-    mode_labels : array-like of shape (n_modes,), default=None
-        Cluster of each mode. None: all modes are in one cluster.
-    saddles : array-like of shape (n_saddles, 2), default=None
-        Positions of the saddles between modes.
-    paths : list of array-like of shape (n, 2), default=()
-        Edges of the merge tree: paths from a saddle up to a mode.
-    regions : array-like of the shape of ``log_density``, default=None
-        Cluster of each grid node. The boundaries between clusters are drawn.
-    feature_names : pair of str, default=("feature 0", "feature 1")
-        Labels of the axes.
+    features : pair of int, default=(0, 1)
+        Indices of the columns that the axes show.
 
     Attributes
     ----------
@@ -93,34 +75,22 @@ class MixtureDensityDisplay(Display):
     'feature 0'
     """
 
+    _figsize = (5.6, 4.4)
+
     def __init__(
-        self,
-        axes: Iterable[ArrayLike],
-        log_density: ArrayLike,
-        *,
-        means: ArrayLike | None = None,
-        covariances: ArrayLike | None = None,
-        component_labels: ArrayLike | None = None,
-        modes: ArrayLike | None = None,
-        mode_labels: ArrayLike | None = None,
-        saddles: ArrayLike | None = None,
-        paths: Iterable[ArrayLike] = (),
-        regions: ArrayLike | None = None,
-        feature_names: Iterable[str] = ("feature 0", "feature 1"),
+        self, estimator: Any, axes: FloatArray, *, features: Sequence[int] | IntArray = (0, 1)
     ) -> None:
-        self.axes = [np.asarray(axis, dtype=float) for axis in axes]
-        self.log_density = np.asarray(log_density, dtype=float)
-        self.means = _points(means)
-        self.covariances = np.asarray([] if covariances is None else covariances, dtype=float)
-        self.component_labels = None if component_labels is None else np.asarray(component_labels)
-        self.modes = _points(modes)
-        self.mode_labels = (
-            np.zeros(len(self.modes), dtype=int) if mode_labels is None else np.asarray(mode_labels)
-        )
-        self.saddles = _points(saddles)
-        self.paths = [_points(path) for path in paths]
-        self.regions = None if regions is None else np.asarray(regions)
-        self.feature_names = tuple(feature_names)
+        self.estimator, self.axes, self.columns = estimator, axes, np.asarray(features)
+        self.mixture = _marginal(_density(estimator), self.columns)
+        # Lines are evaluated one at a time, which limits the memory for many components.
+        self.log_density = np.array([-self.mixture.height(line) for line in self._lines()])
+        self.component_labels = np.zeros(len(self.mixture.means), dtype=int)
+        self.modes = self.saddles = np.empty((0, 2))
+        self.mode_labels = np.empty(0, dtype=int)
+        if hasattr(estimator, "modes_"):
+            self.component_labels = estimator.component_labels_
+            self.modes, self.mode_labels = estimator.modes_[:, self.columns], estimator.mode_labels_
+            self.saddles = _known_saddles(estimator)[:, self.columns]
 
     @classmethod
     def from_estimator(
@@ -161,55 +131,49 @@ class MixtureDensityDisplay(Display):
         MixtureDensityDisplay
         """
         check_is_fitted(estimator)
-        if hasattr(estimator, "_mixture"):
-            density = estimator._mixture()
-        else:
-            density = MixtureDensity(*mixture_parameters(estimator))
-        features = _check_features(features, density.n_features)
+        n_features = _density(estimator).n_features
+        columns = _check_features(features, n_features)
         if not isinstance(grid_resolution, Integral) or grid_resolution < 2:
             raise ValueError(
                 f"grid_resolution must be an integer of at least 2; got {grid_resolution}."
             )
-        marginal = MixtureDensity(
-            density.weights,
-            density.means[:, features],
-            density.covariances[:, features][:, :, features],
-        )
-        low, high = _box(estimator, marginal, bounds, features, density.n_features)
+        low, high = _box(estimator, bounds, columns, n_features)
         axes = np.linspace(low, high, int(grid_resolution)).T
-        # Lines are evaluated one at a time, which limits the memory for many components.
-        lines = [np.column_stack([np.full(axes.shape[1], x), axes[1]]) for x in axes[0]]
-        names = getattr(estimator, "feature_names_in_", None)
-        drawn = {}
-        if hasattr(estimator, "modes_"):
-            drawn = _merge_tree(estimator, density, features)
-            wanted = kwargs.get("show_regions", True)
-            if wanted and density.n_features == 2 and estimator.n_clusters_ > 1:
-                with warnings.catch_warnings():
-                    # The grid has no column names, even if the estimator was fitted to a frame.
-                    warnings.filterwarnings("ignore", "X does not have valid feature names")
-                    regions = estimator.predict(np.concatenate(lines)[:, features])
-                drawn["regions"] = regions.reshape(axes.shape[1], axes.shape[1])
-        return cls(
-            axes,
-            np.array([-marginal.height(line) for line in lines]),
-            means=marginal.means,
-            covariances=marginal.covariances,
-            feature_names=[f"feature {j}" if names is None else str(names[j]) for j in features],
-            **drawn,
-        ).plot(ax=ax, **kwargs)
+        return cls(estimator, axes, features=columns).plot(ax=ax, **kwargs)
+
+    @cached_property
+    def paths(self) -> list[FloatArray]:
+        """Edges of the merge tree: paths from a saddle up to a mode."""
+        if not hasattr(self.estimator, "modes_"):
+            return []
+        return [path[:, self.columns] for path in _tree_paths(self.estimator)]
+
+    @cached_property
+    def regions(self) -> IntArray | None:
+        """Cluster of each grid node, or None if no boundary can be drawn in the plane."""
+        estimator = self.estimator
+        if not len(self.modes) or estimator.n_clusters_ == 1 or estimator.modes_.shape[1] > 2:
+            return None
+        with warnings.catch_warnings():
+            # The grid has no column names, even if the estimator was fitted to a frame.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            labels = estimator.predict(np.concatenate([*self._lines()])[:, self.columns])
+        return labels.reshape(self.log_density.shape)
+
+    def _lines(self) -> Iterator[FloatArray]:
+        """Yield the grid nodes, one line parallel to the second axis at a time."""
+        for x in self.axes[0]:
+            yield np.column_stack([np.full(len(self.axes[1]), x), self.axes[1]])
 
     def plot(
         self,
         ax: "Axes | None" = None,
         *,
-        levels: int = 12,
         cmap: "str | Colormap" = "Greys",
         show_components: bool = True,
         show_tree: bool = True,
         show_regions: bool = True,
         colorbar: bool = True,
-        title: str | None = None,
     ) -> Self:
         """Draw the density.
 
@@ -217,8 +181,6 @@ class MixtureDensityDisplay(Display):
         ----------
         ax : matplotlib Axes, default=None
             Axes on which to draw. None creates a new figure.
-        levels : int, default=12
-            Largest number of contour levels. The levels are round numbers.
         cmap : str or matplotlib Colormap, default="Greys"
             Colour map of the log density.
         show_components : bool, default=True
@@ -229,37 +191,37 @@ class MixtureDensityDisplay(Display):
             Whether to draw the boundaries between clusters.
         colorbar : bool, default=True
             Whether to draw a colour bar for the log density.
-        title : str, default=None
-            Title of the axes. None: no title.
 
         Returns
         -------
         MixtureDensityDisplay
         """
-        ax = axes_or_new(ax, figsize=(5.6, 4.4))
-        self._draw_density(ax, levels, cmap, colorbar)
+        ax = self._keep(ax)
+        self._draw_density(ax, cmap, colorbar)
         if show_regions and self.regions is not None:
             self._draw_boundaries(ax, self.regions)
         if show_components:
             self._draw_components(ax)
         self._draw_critical_points(ax, show_tree)
-        (left, right), (bottom, top) = (axis[[0, -1]] for axis in self.axes)
-        ax.set(xlim=(left, right), ylim=(bottom, top))
-        ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
+        names = getattr(self.estimator, "feature_names_in_", None)
+        x, y = [f"feature {j}" if names is None else str(names[j]) for j in self.columns]
+        ax.set(xlim=self.axes[0][[0, -1]], ylim=self.axes[1][[0, -1]], xlabel=x, ylabel=y)
         if ax.get_legend_handles_labels()[0]:
             legend_below(ax)
-        return self._keep(ax, title)
+        return self
 
-    def _draw_density(self, ax, levels, cmap, colorbar):
+    def _draw_density(self, ax, cmap, colorbar):
         from matplotlib.ticker import MaxNLocator
 
+        inside = (self.saddles >= self.axes[:, 0]) & (self.saddles <= self.axes[:, -1])
+        depths = self.mixture.height(self.saddles[inside.all(axis=1)])
         top = self.log_density.max()
         # The range of the colours includes the lowest saddle.
-        depth = max(_LEAST_DEPTH, 1.2 * (top - self._at(self.saddles).min(initial=top)))
+        depth = max(_LEAST_DEPTH, 1.2 * (top + depths.max(initial=-top)))
         image = ax.contourf(
             *self.axes,
             self.log_density.T,
-            levels=MaxNLocator(levels).tick_values(top - depth, top),
+            levels=MaxNLocator(CONTOUR_LEVELS).tick_values(top - depth, top),
             cmap=cmap,
             # The darkest colours are reserved for what is drawn on top.
             vmax=top + depth,
@@ -283,14 +245,6 @@ class MixtureDensityDisplay(Display):
             mine = self.modes[self.mode_labels == k]
             ax.plot(*mine.T, **look, ms=8, mec="black", mew=1, label=name, zorder=5)
 
-    def _at(self, points):
-        """Return the log density at the grid nodes nearest to points, leaving out others."""
-        steps = [axis[1] - axis[0] for axis in self.axes]
-        starts = [axis[0] for axis in self.axes]
-        nodes = np.rint((points - starts) / steps).astype(int)
-        inside = ((nodes >= 0) & (nodes < self.log_density.shape)).all(axis=1)
-        return self.log_density[tuple(nodes[inside].T)]
-
     def _draw_boundaries(self, ax, regions):
         from scipy.ndimage import gaussian_filter
 
@@ -309,24 +263,32 @@ class MixtureDensityDisplay(Display):
         halo = [withStroke(linewidth=2.8, foreground="white")]
         turn = np.linspace(0.0, 2.0 * math.pi, 101)
         circle = np.stack([np.cos(turn), np.sin(turn)])
-        for i, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
-            look = _PLAIN
-            if self.component_labels is not None:
-                look = cluster_style(self.component_labels[i])
-            ax.plot(
-                *(mean[:, None] + np.linalg.cholesky(covariance) @ circle),
-                color=look["color"],
-                linestyle=look["linestyle"],
-                lw=1.4,
-                path_effects=halo,
-                zorder=2,
-            )
-        if len(self.means):
-            ax.plot([], [], color="#777777", lw=1.2, label="component (1 sd)")
+        mixture = self.mixture
+        ellipses = zip(mixture.means, mixture.covariances, self.component_labels, strict=True)
+        for mean, covariance, k in ellipses:
+            x, y = mean[:, None] + np.linalg.cholesky(covariance) @ circle
+            look = cluster_style(k) | {"marker": "None"}
+            ax.plot(x, y, **look, lw=1.4, path_effects=halo, zorder=2)
+        ax.plot([], [], color="#777777", lw=1.2, label="component (1 sd)")
 
 
-def _points(points: ArrayLike | None) -> FloatArray:
-    return np.asarray([] if points is None else points, dtype=float).reshape(-1, 2)
+def _density(estimator: Any) -> MixtureDensity:
+    if hasattr(estimator, "_mixture"):
+        return estimator._mixture()
+    return MixtureDensity(*mixture_parameters(estimator))
+
+
+def _marginal(density: MixtureDensity, columns: IntArray) -> MixtureDensity:
+    return MixtureDensity(
+        density.weights,
+        density.means[:, columns],
+        density.covariances[:, columns][:, :, columns],
+    )
+
+
+def _known_saddles(estimator: Any) -> FloatArray:
+    """Return the saddles of a merge tree without those that were not found, which come last."""
+    return estimator.saddles_[np.isfinite(estimator.linkage_[:, 2])]
 
 
 def _check_features(features: Any, n_features: int) -> IntArray:
@@ -344,49 +306,32 @@ def _check_features(features: Any, n_features: int) -> IntArray:
     return chosen
 
 
-def _box(estimator, marginal, bounds, features, n_features):
+def _box(estimator, bounds, columns, n_features):
     if bounds is not None:
         return check_bounds(bounds, 2)
     # In MorseMerging, the inner mixture has the bounds.
     public = getattr(getattr(estimator, "estimator_", estimator), "bounds", None)
     if public is not None:
         low, high = check_bounds(public, n_features)
-        return low[features], high[features]
+        return low[columns], high[columns]
+    marginal = _marginal(_density(estimator), columns)
     reach = _DEVIATIONS_DRAWN * np.sqrt(np.diagonal(marginal.covariances, axis1=1, axis2=2))
     return (marginal.means - reach).min(axis=0), (marginal.means + reach).max(axis=0)
 
 
-def _merge_tree(estimator: Any, density: MixtureDensity, features: IntArray) -> dict[str, Any]:
-    """Return the parts of a merge tree in two columns, as arguments of the display."""
-    # Unknown saddles come last.
-    known = int(np.isfinite(estimator.linkage_[:, 2]).sum())
-    saddles, linkage = estimator.saddles_[:known], estimator.linkage_[:known]
-    paths = _tree_paths(density, estimator.modes_, saddles, linkage)
-    return {
-        "component_labels": estimator.component_labels_,
-        "modes": estimator.modes_[:, features],
-        "mode_labels": estimator.mode_labels_,
-        "saddles": saddles[:, features],
-        "paths": [path[:, features] for path in paths],
-    }
-
-
-def _tree_paths(
-    density: MixtureDensity, modes: FloatArray, saddles: FloatArray, linkage: FloatArray
-) -> list[FloatArray]:
+def _tree_paths(estimator: Any) -> list[FloatArray]:
     """Return paths from each saddle up to the two modes that it joins, by mean shift.
 
     Paths that end in other branches are replaced by straight lines to the nearest modes.
     """
+    modes, saddles = estimator.modes_, _known_saddles(estimator)
     if len(saddles) == 0:
         return []
+    climbs = _climbs(_density(estimator), saddles)
     below = [{mode} for mode in range(len(modes))]
-    joined = linkage[:, :2].astype(int)
-    for left, right in joined:
-        below.append(below[left] | below[right])
-    climbs = _climbs(density, saddles)
     paths = []
-    for i, (left, right) in enumerate(joined):
+    for i, (left, right) in enumerate(estimator.linkage_[: len(saddles), :2].astype(int)):
+        below.append(below[left] | below[right])
         pair = [climbs[:, 2 * i], climbs[:, 2 * i + 1]]
         tops = [_nearest(modes, climb[-1]) for climb in pair]
         if tops[0] in below[right]:

@@ -20,18 +20,41 @@ CLUSTER_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E
 CLUSTER_MARKERS = ("o", "^", "s", "D", "v", "P", "<", "p")
 CLUSTER_LINES = ("-", (0, (4, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1)), (0, (2, 1, 2, 3)))
 
+# Largest number of contours of a function.
+CONTOUR_LEVELS = 12
+
 # Largest number of clusters in a legend. More would leave no room for the picture.
 _NAMED_CLUSTERS = 10
 
 
 class Display:
-    """Base class of all displays. It stores the axes on which a display was drawn."""
+    """Base class of all displays. It stores the axes on which a display is drawn."""
 
-    def _keep(self, ax: "Axes", title: str | None = None) -> Self:
-        if title:
-            ax.set_title(title)
-        self.ax_, self.figure_ = ax, ax.figure
+    _figsize = (5.0, 4.2)
+
+    def plot(self, ax: "Axes | None" = None) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
+
+        Returns
+        -------
+        self
+        """
+        self._draw(self._keep(ax))
         return self
+
+    def _keep(self, ax: "Axes | None") -> "Axes":
+        """Store and return the axes on which to draw."""
+        self.ax_ = axes_or_new(ax, figsize=self._figsize)
+        self.figure_ = self.ax_.figure
+        return self.ax_
+
+    def _draw(self, ax: "Axes") -> None:
+        raise NotImplementedError
 
 
 def axes_or_new(ax: "Axes | None", **kwargs: Any) -> "Axes":

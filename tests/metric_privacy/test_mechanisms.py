@@ -19,7 +19,7 @@ from sklearn_dptda.metric_privacy import (
 from sklearn_dptda.metric_privacy._finite_laws import draw, floored, least_weight
 from sklearn_dptda.metric_privacy._finite_metrics import cross_distances
 from sklearn_dptda.persistence import bottleneck_distance, wasserstein_distance
-from sklearn_dptda.plotting import AccuracyBoundsDisplay
+from sklearn_dptda.plotting import plot_accuracy_bounds
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -170,8 +170,8 @@ def test_accuracy_bounds_are_printed_and_plotted():
     assert bounds.attained["ultrametric"] <= bounds.attained["weighted"] * (1 + 1e-6)
     large = accuracy_bounds(line(60), alpha=4.0)
     assert large.optimum is None and large.best == large.lower > 0
-    display = AccuracyBoundsDisplay.from_distances(KNOWN["interval"], alphas=(1, 4))
-    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    ax = plot_accuracy_bounds(accuracy_bounds(KNOWN["interval"], alpha=alpha) for alpha in (1, 4))
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert "weighted" in labels and "best (linear program)" in labels
 
 

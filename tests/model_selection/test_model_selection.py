@@ -20,7 +20,7 @@ from sklearn_dptda.model_selection import (
     privacy_utility_curve,
     release_replicates,
 )
-from sklearn_dptda.plotting import PrivacyUtilityDisplay
+from sklearn_dptda.plotting import plot_privacy_utility
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._release import seeded_clone
@@ -72,8 +72,7 @@ def test_privacy_utility_curve_of_a_pipeline_is_that_of_its_step(circles, filtra
     assert direct.errors.shape == (2, 3, 1, 2)
     assert direct.mean()[0].sum() > direct.mean()[1].sum()
     assert direct.slope() < 0
-    display = PrivacyUtilityDisplay(direct).plot()
-    assert display.ax_.get_xlabel() == "epsilon"
+    assert plot_privacy_utility(direct).get_xlabel() == "epsilon"
     frame = pytest.importorskip("pandas") and direct.to_frame()
     assert list(frame.columns) == [
         "epsilon",

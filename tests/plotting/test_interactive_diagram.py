@@ -15,13 +15,12 @@ DIAGRAMS = [np.array([[0.0, np.inf], [0.1, 0.5]]), np.array([[0.2, 0.9]])]
 def test_to_plotly_shows_points_reference_and_band():
     pytest.importorskip("plotly")
     display = PersistenceDiagramDisplay(DIAGRAMS, reference=DIAGRAMS, upper=1.0, error_bound=0.05)
-    figure = display.to_plotly(title="one")
+    figure = display.to_plotly()
     traces = {trace.name: trace for trace in figure.data if trace.name}
     assert set(traces) == {"may be noise", "H0", "H0 exact", "H1", "H1 exact"}
     # Essential classes are drawn at the upper end.
     assert sorted(traces["H0"].y) == [0.5, 1.0]
     assert list(traces["H1"].customdata) == pytest.approx([0.7])
-    assert figure.layout.title.text == "one"
 
 
 def test_to_plotly_of_a_plain_diagram_has_no_band():

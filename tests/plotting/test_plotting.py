@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPToMATo, ToMATo
-from sklearn_dptda.plotting import AuditDisplay, FiltrationDisplay, PersistenceDiagramDisplay
+from sklearn_dptda.plotting import FiltrationDisplay, PersistenceDiagramDisplay, plot_audit
 from sklearn_dptda.plotting._filtration_display import longest_cycle
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon
 
@@ -42,9 +42,19 @@ def test_persistence_diagram_display_names_its_dimensions(filtration, dimensions
 def test_persistence_diagram_display_takes_references_and_infinity():
     display = PersistenceDiagramDisplay(
         [np.array([[0, np.inf]])], reference=[np.array([[0.1, 1.0]])]
-    ).plot(title="t")
+    ).plot()
     assert display.ax_.get_ylim()[1] > 1
     PersistenceDiagramDisplay([np.empty((0, 2))]).plot()
+
+
+def test_persistence_diagram_display_of_an_expected_diagram_has_areas():
+    points = [[0.1, 0.8, 1.5], [0.2, 0.5, 0.25], [0.3, np.inf, 1.0]]
+    display = PersistenceDiagramDisplay([points], homology_dimensions=[1], upper=1.0).plot()
+    circles = display.ax_.collections[1]
+    np.testing.assert_array_equal(circles.get_offsets()[:, 1], [0.8, 0.5, 1.0])
+    np.testing.assert_allclose(circles.get_sizes() / circles.get_sizes()[2], [1.5, 0.25, 1.0])
+    (text,) = display.ax_.get_legend().get_texts()
+    assert text.get_text() == "H1, 2.8 points per person"
 
 
 @pytest.fixture(scope="module")
@@ -103,18 +113,17 @@ def test_persistence_diagram_display_refuses_unfitted_clusters():
         PersistenceDiagramDisplay.from_estimator(ToMATo())
 
 
-def test_audit_display_shows_counts_and_event():
+def test_plot_audit_shows_counts_and_event():
     def laplace(data, random_state=None):
         return sum(data) + NoiseSource(random_state).discrete_laplace(1.0, 1)
 
     options = {"n_runs": 400, "random_state": 0}
     result = audit_epsilon(laplace, [0], [1], **options)
-    ax = AuditDisplay(result).plot(plt.figure().add_subplot()).ax_
+    ax = plot_audit(result, plt.figure().add_subplot())
     assert len(ax.patches) == 2 and ax.get_xlabel() == result.event
     assert ax.get_title() == f"epsilon ≥ {result.epsilon:.3g}"
-    counted = AuditDisplay(audit_epsilon(laplace, [0], [1], event=np.any, **options))
-    assert len(counted.plot(title="t").ax_.patches) == 2
-    assert counted.ax_.get_title() == "t"
+    counted = plot_audit(audit_epsilon(laplace, [0], [1], event=np.any, **options))
+    assert len(counted.patches) == 2
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 6])

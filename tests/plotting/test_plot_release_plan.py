@@ -4,18 +4,17 @@ import pytest
 
 from sklearn_dptda import PrivatePersistence
 from sklearn_dptda.model_selection import plan_release
-from sklearn_dptda.plotting import ReleasePlanDisplay
+from sklearn_dptda.plotting import plot_release_plan
 
 
 @pytest.mark.conformance
-def test_release_plan_display_shows_the_curve_of_the_plan():
+def test_plot_release_plan_shows_the_curve_of_the_plan():
     private = PrivatePersistence(homology_dimensions=1)
     public = {"loop_radius": 1.0, "spread": 0.1, "m": 0.3, "max_distance": 1.0}
     plan = plan_release(4000, (-1.5, 1.5), private=private, **public)
     epsilons = plan.epsilon * np.array([0.01, 0.5, 1.0, 3.0])
     ax = plt.figure().subplots()
-    display = ReleasePlanDisplay(plan).plot(ax, epsilons=epsilons, title="plan")
-    assert display.ax_ is ax and display.figure_ is ax.figure and ax.get_title() == "plan"
+    assert plot_release_plan(plan, ax, epsilons=epsilons) is ax
     thresholds, errors, wanted, point = (line.get_ydata() for line in ax.lines)
     curve = plan.curve(epsilons)
     # If no statement is possible, nothing shorter than the range is flagged.
