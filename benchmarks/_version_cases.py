@@ -3,7 +3,7 @@
 ``versions.py`` runs it twice, with each checkout first on the path. The first two lines of the
 output are the names of the cases and the place of the library. Then each line of the input is a
 name and how often to call it, and the answer is a line of JSON. The script imports nothing else of
-the benchmarks, and it uses only what has been public for a long time.
+the benchmarks. A case keeps its name as long as it makes the same call.
 """
 
 import hashlib

@@ -118,9 +118,9 @@ class MixtureDensityDisplay(Display):
             their exact marginal density. Modes and saddles are those of the whole density,
             projected to the two columns, and there are no boundaries between clusters.
         grid_resolution : int, default=200
-            Number of grid nodes per axis. If ``predict_method`` of the estimator is
-            ``"flow"``, every node climbs to its mode, which is slow: use about 50 nodes per
-            axis, or ``show_regions=False``.
+            Number of grid nodes per axis. For a :class:`~sklearn_dptda.published.PublishedMerging`,
+            every node climbs to a mode, which is slow: use about 50 nodes per axis, or
+            ``show_regions=False``.
         ax : matplotlib Axes, default=None
             Axes on which to draw. None creates a new figure.
         **kwargs
