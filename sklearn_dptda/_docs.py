@@ -206,11 +206,6 @@ FRAGMENTS = {
             clusters, which :class:`MorseMerging` needs. Shares from 0.25 to 0.75 work
             about equally well. Clusters whose size is hardly above the noise are then
             dropped. 0 releases no covariances.
-        covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-            Shape of the covariances. ``"full"``: one matrix for each cluster.
-            ``"tied"``: one matrix for all clusters. ``"diag"``: one variance for each
-            cluster and column. ``"spherical"``: one variance for each cluster. Shapes
-            with fewer numbers have less noise.
     """,
     "fit_accountant_and_random_state": """
         accountant : PrivacyAccountant, default=None
@@ -236,9 +231,8 @@ FRAGMENTS = {
             columns of different ranges have the same weight. They are the half widths
             of ``bounds_``, or those of an estimated interval around the rows if the
             bounds of a column are missing or five times as wide as that interval.
-        covariances_ : ndarray
-            Private covariances, in the shape for ``covariance_type``. Present if
-            ``covariance_share`` is positive.
+        covariances_ : ndarray of shape (n_clusters, n_features, n_features)
+            Private covariances. Present if ``covariance_share`` is positive.
     """,
     "noise_of_clusters": """
         .. rubric:: How far to trust it

@@ -105,7 +105,6 @@ VALUES = {
     "target": [{"categories": {"kind": ["a", "b", "c"]}, "target": "kind", "depth": None}],
 }
 WITH = {
-    "covariance_type": {"covariance_share": 0.5},
     "metric": {"adjacency": "replace-one"},
     "mcmc": {"n_iter": 2},
 }

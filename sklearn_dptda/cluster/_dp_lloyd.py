@@ -5,7 +5,7 @@ from numbers import Integral
 import numpy as np
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
+from sklearn_dptda._typing import Adjacency, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._noisy_steps import (
     NoisyClusters,
     Standardised,
@@ -101,7 +101,6 @@ class DPLloyd(PrivateKMeans):
         unit: str = "one row",
         n_iter: int = 8,
         covariance_share: float = 0.0,
-        covariance_type: CovarianceType = "full",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -114,7 +113,6 @@ class DPLloyd(PrivateKMeans):
         self.unit = unit
         self.n_iter = n_iter
         self.covariance_share = covariance_share
-        self.covariance_type = covariance_type
         self.accountant = accountant
         self.random_state = random_state
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
+from sklearn_dptda._typing import Adjacency, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._box_tree import default_depth, grow
 from sklearn_dptda.cluster._noisy_steps import NoisyClusters, NoisyStep, Standardised
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
@@ -119,7 +119,6 @@ class DPTree(PrivateKMeans):
         unit: str = "one row",
         max_depth: int | None = None,
         covariance_share: float = 0.0,
-        covariance_type: CovarianceType = "full",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -132,7 +131,6 @@ class DPTree(PrivateKMeans):
         self.unit = unit
         self.max_depth = max_depth
         self.covariance_share = covariance_share
-        self.covariance_type = covariance_type
         self.accountant = accountant
         self.random_state = random_state
 

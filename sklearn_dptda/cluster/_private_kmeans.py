@@ -9,7 +9,6 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.cluster._mixture_density import COVARIANCE_TYPES, compact
 from sklearn_dptda.cluster._noisy_steps import (
     NoisyClusters,
     Standardised,
@@ -21,7 +20,7 @@ from sklearn_dptda.rows._methods import by_rows, fit_predict, fit_transform, sum
 from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._people import beside_ids
-from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
+from sklearn_dptda.utils._sklearn import Interval, Options
 
 
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
@@ -31,19 +30,17 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         **PrivateRowsEstimator._parameter_constraints,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "covariance_share": [Interval(Real, 0.01, 0.9, closed="both"), Options(Real, {0})],
-        "covariance_type": [StrOptions(set(COVARIANCE_TYPES))],
     }
 
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
-        share, kind = float(self.covariance_share), self.covariance_type
+        share = float(self.covariance_share)
         self.scales_ = box.unit
         data = standardise(rows, budget)
         clusters = self._fit_centres(data, 1 - share, rng, box)
         if share > 0:
-            last = mixture_steps(data, clusters.centres, 1, share=share, kind=kind)
+            last = mixture_steps(data, clusters.centres, 1, share=share)
             clusters, covariances = last.components()
-            covariances = data.scale**2 * covariances
-            self.covariances_ = compact(box.covariances(covariances), kind)
+            self.covariances_ = box.covariances(data.scale**2 * covariances)
         self.weights_, self.weights_noise_ = clusters.weights, clusters.sd_weights
         self.cluster_centers_ = box.inside(data.back(clusters.centres))
         self.cluster_centers_noise_ = box.unit * data.scale * clusters.sd_centres
@@ -57,9 +54,6 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
 
     def _searches_within(self) -> bool:
         return True
-
-    def _has_one_unit(self) -> bool:
-        return self.covariance_share > 0 and self.covariance_type == "spherical"
 
     def _released(self) -> str:
         covariances = ", covariances" if self.covariance_share > 0 else ""

@@ -49,11 +49,9 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         If given, the neighbours of a row are all rows within this distance, and
         ``n_neighbors`` does not define the graph.
     density : {"log_dtm", "dtm", "log_kde", "kde"} or callable, default="log_dtm"
-        Density of the rows: from the distance-to-measure (``"dtm"``), a kernel
+        Density of the rows: from the distance-to-measure of the neighbours (``"dtm"``), a kernel
         density (``"kde"``), or the logarithm of one of these; or a function from
         rows to densities.
-    n_neighbors_density : int, default=None
-        Number of neighbours in the distance-to-measure. None: as in the graph.
     bandwidth : float or {"scott", "silverman"}, default="scott"
         Bandwidth of the kernel density.
     metric : str, default="euclidean"
@@ -118,7 +116,6 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), StrOptions({"sqrt"})],
         "radius": [Interval(Real, 0, None, closed="neither"), None],
         "density": [StrOptions({"log_dtm", "dtm", "log_kde", "kde"}), callable],
-        "n_neighbors_density": [Interval(Integral, 1, None, closed="left"), None],
         "bandwidth": [
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"scott", "silverman"}),
@@ -136,7 +133,6 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         radius: float | None = None,
         density: Literal["log_dtm", "dtm", "log_kde", "kde"]
         | Callable[[Any], ArrayLike] = "log_dtm",
-        n_neighbors_density: int | None = None,
         bandwidth: float | Literal["scott", "silverman"] = "scott",
         metric: str = "euclidean",
         n_jobs: int | None = None,
@@ -146,7 +142,6 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         self.n_neighbors = n_neighbors
         self.radius = radius
         self.density = density
-        self.n_neighbors_density = n_neighbors_density
         self.bandwidth = bandwidth
         self.metric = metric
         self.n_jobs = n_jobs
@@ -253,8 +248,7 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
             )
 
     def _choice(self) -> NeighbourChoice:
-        by_distances = self.density in ("dtm", "log_dtm")
-        n_distances = self.n_neighbors_density if by_distances else 0
+        n_distances = None if self.density in ("dtm", "log_dtm") else 0
         return NeighbourChoice(self._search, self.n_neighbors, self.radius, n_distances)
 
     def _warn_of_number(self) -> None:

@@ -29,6 +29,8 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 # Eigenvalues must exceed the edge of the noise by this factor, because the largest eigenvalue of
 # noise fluctuates about the edge. It was simulated: doc/theory/graphs.md, "What can be seen".
 NOISE_EDGE_MARGIN = 1.05
+# Largest number of coordinates if it is not given.
+_MOST_COMPONENTS = 20
 # Lower limit of the reliability, so that no requested coordinate is dropped.
 _LEAST_RELIABILITY = 0.1
 # If the flips cause at least this share of the ones, the noise is the same for all pairs.
@@ -47,14 +49,12 @@ class AdjacencySpectralEmbedding(
     ----------
     n_components : int, default=None
         Number of coordinates. None uses the eigenvalues that exceed the noise and that are
-        confirmed by links left out, at least 1 and at most ``max_components``. If there are
+        confirmed by links left out, from 1 to 20. If there are
         many groups, this works better than their number.
     flip_probability : float or "auto", default="auto"
         Probability with which pairs were flipped, in [0, 0.5). ``"auto"`` uses the
         probability that is stored with the graph, as in a release of :class:`EdgeFlip`, or
         zero.
-    max_components : int, default=20
-        Largest number of coordinates if ``n_components`` is None.
     normalize : bool, default=True
         Whether :meth:`transform` and :meth:`fit_transform` return directions: coordinates,
         scaled by the reliable part of their eigenvalues, and divided by their Euclidean
@@ -123,7 +123,6 @@ class AdjacencySpectralEmbedding(
     _parameter_constraints = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "flip_probability": [Interval(Real, 0, 0.5, closed="left"), StrOptions({"auto"})],
-        "max_components": [Interval(Integral, 1, None, closed="left")],
         "normalize": ["boolean"],
         "random_state": ["random_state"],
     }
@@ -133,13 +132,11 @@ class AdjacencySpectralEmbedding(
         n_components: int | None = None,
         *,
         flip_probability: float | Literal["auto"] = "auto",
-        max_components: int = 20,
         normalize: bool = True,
         random_state: LegacyRandomStateLike = 0,
     ) -> None:
         self.n_components = n_components
         self.flip_probability = flip_probability
-        self.max_components = max_components
         self.normalize = normalize
         self.random_state = random_state
 
@@ -160,7 +157,7 @@ class AdjacencySpectralEmbedding(
         """
         A = _symmetric(X)
         n = A.shape[0]
-        wanted = self.n_components or min(self.max_components, n - 1)
+        wanted = self.n_components or min(_MOST_COMPONENTS, n - 1)
         if wanted > n - 1:
             raise ValueError(
                 f"n_components={wanted} is too large for a graph of {n} nodes. It must be at most "

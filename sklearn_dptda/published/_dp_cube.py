@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
+from sklearn_dptda._typing import Adjacency, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._box_tree import default_depth, grow
 from sklearn_dptda.cluster._noisy_steps import (
     NoisyClusters,
@@ -250,7 +250,6 @@ class DPCube(PrivateKMeans):
         groups: str | None = None,
         unit: str = "one row",
         covariance_share: float = 0.0,
-        covariance_type: CovarianceType = "full",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -262,7 +261,6 @@ class DPCube(PrivateKMeans):
         self.groups = groups
         self.unit = unit
         self.covariance_share = covariance_share
-        self.covariance_type = covariance_type
         self.accountant = accountant
         self.random_state = random_state
 

@@ -119,15 +119,10 @@ def test_private_kmeans_spends_exactly_the_budget(kind, adjacency, covariance_sh
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize(
-    ("kind", "covariance_type"),
-    [(DPLloyd, "full"), (DPLloyd, "tied"), (DPTree, "diag"), (DPCube, "spherical")],
-)
-def test_private_kmeans_covariances_feed_morse_merging(kind, covariance_type, blobs):
+@pytest.mark.parametrize("kind", KINDS)
+def test_private_kmeans_covariances_feed_morse_merging(kind, blobs):
     X, y = blobs
-    base = kind(
-        8, 5.0, bounds=BOX, covariance_share=0.5, covariance_type=covariance_type, random_state=0
-    )
+    base = kind(8, 5.0, bounds=BOX, covariance_share=0.5, random_state=0)
     morse = MorseMerging(base, n_clusters=5).fit(X)
     assert adjusted_rand_score(y, morse.predict(X)) > 0.8
     assert not hasattr(morse, "labels_")

@@ -43,7 +43,7 @@ def test_tomato_hierarchy_is_that_of_gudhi(seed):
         {"n_clusters": 4},
         {"n_neighbors": 5},
         {"n_neighbors": 1},
-        {"density": "dtm", "n_neighbors_density": 40},
+        {"density": "dtm", "n_neighbors": 40},
         {"density": "log_kde", "bandwidth": 0.3},
         {"density": "kde"},
         {"radius": 0.4},

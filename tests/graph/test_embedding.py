@@ -238,7 +238,6 @@ def test_adjacency_spectral_embedding_takes_zero_eigenvalues():
         ({"n_components": 0}, "n_components"),
         ({"n_components": 20}, "n_components"),
         ({"flip_probability": 0.5}, "flip_probability"),
-        ({"max_components": 0}, "max_components"),
     ],
 )
 def test_adjacency_spectral_embedding_refuses_bad_parameters(options, message):
