@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
-from sklearn_dptda._cli._command import Command, at_least_one, output_folder
-from sklearn_dptda._cli._output import slow
+from sklearn_dptda._cli._command import Command, at_least_one
+from sklearn_dptda._cli._output import output_folder, slow
 from sklearn_dptda._cli._terminal import say
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import DTMFiltration
@@ -26,18 +26,78 @@ CAPTION = (
 _MAX_POINTS_DRAWN = 2000
 
 
-def _add_arguments(parser):
-    parser.add_argument("--epsilon", type=float, default=1.0, help="privacy loss (default 1)")
-    parser.add_argument(
-        "--releases",
-        type=at_least_one,
-        default=20,
-        help="number of releases over which the errors are averaged (default 20)",
-    )
-    parser.add_argument("--seed", type=int, help="seed for reproducible noise, for tests only")
-    parser.add_argument(
-        "-o", "--out", default="dptda-out", help="folder for the picture (default dptda-out)"
-    )
+class Demo(Command):
+    """Compute private persistence diagrams of public data, and show the errors.
+
+    The data are simulated points on two circles and the ink of handwritten digits (included in
+    scikit-learn). The command prints the guarantee and the errors, and writes a picture. All data
+    sets are public, so the picture shows the exact diagrams together with the private ones.
+    """
+
+    name = "demo"
+    arguments = {
+        "--epsilon": {"type": float, "default": 1.0, "help": "privacy loss (default 1)"},
+        "--releases": {
+            "type": at_least_one,
+            "default": 20,
+            "help": "number of releases over which the errors are averaged (default 20)",
+        },
+        "--seed": {"type": int, "help": "seed for reproducible noise, for tests only"},
+        "-o --out": {"default": "dptda-out", "help": "folder for the picture (default dptda-out)"},
+    }
+
+    def run(self):
+        args = self.args
+        out = output_folder(args.out)
+        private = PrivatePersistence(epsilon=args.epsilon, random_state=args.seed)
+        # Each case consists of a name, a cloud, its public bounds, a mass and the privacy unit.
+        cases = [
+            ("two circles", make_two_circles(4000, random_state=0), (-3, 3.5), 0.2, "one point"),
+            ("ink of the digit 0", _digit_ink(0), (0, 7), 0.1, "one dot of ink"),
+            ("ink of the digit 1", _digit_ink(1), (0, 7), 0.1, "one dot of ink"),
+        ]
+        say(
+            f"{'data':<20}{'n':>7}{'privacy unit':>16}{'epsilon':>9}"
+            f"{'error H0':>10}{'error H1':>10}{'longest H1':>12}{'private':>9}"
+        )
+        drawn = []
+        for name, cloud, bounds, m, unit in cases:
+            with slow(f"computing and releasing {name}"):
+                functions = DTMFiltration(m=m, bounds=bounds).fit_transform([cloud])
+                exact = CubicalPersistence().fit_transform(functions)[0]
+                release = private.fit_transform(functions)[0]
+                curve = privacy_utility_curve(
+                    private,
+                    functions,
+                    param_range=[args.epsilon],
+                    n_replicates=args.releases,
+                    random_state=args.seed,
+                )
+            error = curve.mean()[0]
+            lengths = [np.max(np.diff(diagram), initial=0.0) for diagram in (exact[1], release[1])]
+            say(
+                f"{name:<20}{len(cloud):>7}{unit:>16}{args.epsilon:>9g}{error[0]:>10.3f}"
+                f"{error[1]:>10.3f}{lengths[0]:>12.3f}{lengths[1]:>9.3f}"
+            )
+            display = PersistenceDiagramDisplay(
+                release,
+                reference=exact,
+                error_bound=private.error_bound_,
+                noise_floor=private.noise_floor_,
+            )
+            drawn.append((name, cloud, functions[0], display))
+        _draw(drawn, args.epsilon, out / "demo.png")
+        say(
+            "",
+            "error H0, error H1: mean bottleneck distance to the exact diagram over "
+            f"{args.releases} releases (not private, because it is computed from the exact "
+            "diagram)",
+            "longest H1: persistence of the longest loop in the exact diagram; private: the same "
+            "in one private release",
+            f"accuracy of the last release: {private.error_statement_}",
+            f"guarantee of each release: {private.privacy_guarantee_}",
+            f"picture: {out / 'demo.png'}",
+        )
 
 
 def _digit_ink(digit):
@@ -48,58 +108,6 @@ def _digit_ink(digit):
         row, column = np.nonzero(image)
         clouds.append(np.repeat(np.c_[column, 7 - row], image[row, column], axis=0))
     return np.concatenate(clouds).astype(float)
-
-
-def _run(args):
-    out = output_folder(args.out)
-    private = PrivatePersistence(epsilon=args.epsilon, random_state=args.seed)
-    # Each case consists of a name, a cloud, its public bounds, a mass and the privacy unit.
-    cases = [
-        ("two circles", make_two_circles(4000, random_state=0), (-3, 3.5), 0.2, "one point"),
-        ("ink of the digit 0", _digit_ink(0), (0, 7), 0.1, "one dot of ink"),
-        ("ink of the digit 1", _digit_ink(1), (0, 7), 0.1, "one dot of ink"),
-    ]
-    say(
-        f"{'data':<20}{'n':>7}{'privacy unit':>16}{'epsilon':>9}{'error H0':>10}{'error H1':>10}"
-        f"{'longest H1':>12}{'private':>9}"
-    )
-    drawn = []
-    for name, cloud, bounds, m, unit in cases:
-        with slow(f"computing and releasing {name}"):
-            functions = DTMFiltration(m=m, bounds=bounds).fit_transform([cloud])
-            exact = CubicalPersistence().fit_transform(functions)[0]
-            release = private.fit_transform(functions)[0]
-            curve = privacy_utility_curve(
-                private,
-                functions,
-                param_range=[args.epsilon],
-                n_replicates=args.releases,
-                random_state=args.seed,
-            )
-        error = curve.mean()[0]
-        lengths = [np.max(np.diff(diagram), initial=0.0) for diagram in (exact[1], release[1])]
-        say(
-            f"{name:<20}{len(cloud):>7}{unit:>16}{args.epsilon:>9g}{error[0]:>10.3f}"
-            f"{error[1]:>10.3f}{lengths[0]:>12.3f}{lengths[1]:>9.3f}"
-        )
-        display = PersistenceDiagramDisplay(
-            release,
-            reference=exact,
-            error_bound=private.error_bound_,
-            noise_floor=private.noise_floor_,
-        )
-        drawn.append((name, cloud, functions[0], display))
-    _draw(drawn, args.epsilon, out / "demo.png")
-    say(
-        "",
-        "error H0, error H1: mean bottleneck distance to the exact diagram over "
-        f"{args.releases} releases (not private, because it is computed from the exact diagram)",
-        "longest H1: persistence of the longest loop in the exact diagram; private: the same in "
-        "one private release",
-        f"accuracy of the last release: {private.error_statement_}",
-        f"guarantee of each release: {private.privacy_guarantee_}",
-        f"picture: {out / 'demo.png'}",
-    )
 
 
 def _draw(drawn, epsilon, path):
@@ -120,14 +128,3 @@ def _draw(drawn, epsilon, path):
     # An earlier picture is replaced. If it is a link, its target stays.
     path.unlink(missing_ok=True)
     figure.savefig(path, dpi=110)
-
-
-DEMO = Command(
-    name="demo",
-    description="Compute private persistence diagrams of simulated points on two circles and of\n"
-    "the ink of handwritten digits (included in scikit-learn), print the guarantee\n"
-    "and the errors, and write a picture. All data sets are public, so the picture\n"
-    "shows the exact diagrams together with the private ones.",
-    add_arguments=_add_arguments,
-    run=_run,
-)

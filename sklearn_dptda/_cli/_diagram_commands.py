@@ -1,26 +1,15 @@
 """The commands ``diagram`` and ``betti``: persistence of the distance-to-measure of a file."""
 
 import math
-from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 from sklearn.pipeline import make_pipeline
 
-from sklearn_dptda._cli._command import (
-    Command,
-    add_bounds,
-    add_dimensions,
-    add_epsilon,
-    add_scale,
-    add_table,
-    scaled_bounds,
-)
-from sklearn_dptda._cli._output import finite_or_none
-from sklearn_dptda._cli._paid_run import PAYING_HELP, CommandRelease, add_paying, run_paid
-from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
-from sklearn_dptda.filtration import DTMFiltration, GridFiltration
+from sklearn_dptda._cli._command import SEVERAL
+from sklearn_dptda._cli._paid_run import PayingCommand
+from sklearn_dptda._cli._read_points import TABLE_ARGUMENTS
+from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.filtration._grid_filtration import remark_on_sides
 from sklearn_dptda.persistence import (
     PrivateBettiNumbers,
@@ -47,62 +36,75 @@ _MEANING = {
 }
 
 
-def _add_function(parser):
-    """Add the arguments of both commands: the points, and the parameters of the function."""
-    add_table(parser, "one row per point")
-    add_bounds(parser, required=True)
-    add_scale(parser)
-    add_epsilon(parser)
-    parser.add_argument(
-        "--m",
-        type=float,
-        default=0.1,
-        help="mass of the distance-to-measure, in (0, 1] (default 0.1)",
-    )
-    add_dimensions(parser)
-    parser.add_argument("--resolution", type=int, help="number of grid nodes per axis")
+SCALE_ARGUMENT = {
+    "--scale": SEVERAL
+    | {
+        "type": float,
+        "metavar": "UNIT",
+        "help": "public numbers by which the coordinates and their bounds are divided, one for all "
+        "or one for each coordinate, so that distances in all of them are comparable (default 1)",
+    }
+}
 
 
-class _FunctionRelease(CommandRelease):
+def in_units(scale, bounds):
+    """Return the public box in units of the scale."""
+    if not all(0 < unit < math.inf for unit in scale):
+        raise ValueError("--scale takes positive, finite numbers.")
+    axes = max(map(np.size, bounds))
+    if axes > 1 and len(scale) not in (1, axes):
+        raise ValueError(f"--scale and --bounds differ: {len(scale)} and {axes} axes.")
+    units = scale[0] if len(scale) == 1 else scale
+    return tuple(np.divide(end, units).tolist() for end in bounds)
+
+
+class _FunctionCommand(PayingCommand):
     """A release computed from the distance-to-measure of points."""
 
-    def __init__(self, args, private):
-        super().__init__(args, private)
-        self.filtration = DTMFiltration(
-            m=args.m,
-            bounds=scaled_bounds(args),
-            resolution=args.resolution,
-            max_distance="private" if args.max_distance is None else args.max_distance,
-            groups=None if args.groups is None else True,
-        )
-        self.planned = make_pipeline(self.filtration, private)
+    arguments = TABLE_ARGUMENTS | SCALE_ARGUMENT
+    required = frozenset({"bounds"})
+    names = {"homology_dimensions": "dimensions"}
+
+    def __init__(self, args):
+        self.args, self.scale = args, args.scale or [1.0]
+        given = self.given(DTMFiltration)
+        self.bounds = in_units(self.scale, given.pop("bounds"))
+        people = None if args.groups is None else True
+        self.filtration = DTMFiltration(**given, bounds=self.bounds, groups=people)
+        super().__init__(args)
+        # For a single number, the results would be no lists.
+        dimensions = np.atleast_1d(self.private.homology_dimensions).tolist()
+        self.private.set_params(homology_dimensions=dimensions)
+        self.planned = make_pipeline(self.filtration, self.private)
+        self.estimators = [self.filtration, self.private]
 
     def prepare(self):
         # Both estimators check their input before anything is paid.
         points = super().prepare()
-        if len(self.args.scale) not in (1, points.shape[1]):
+        if len(self.scale) not in (1, points.shape[1]):
             raise ValueError(
                 f"--scale takes 1 number, or one for each of the {points.shape[1]} coordinates; "
-                f"got {len(self.args.scale)}."
+                f"got {len(self.scale)}."
             )
-        points = points / self.args.scale
-        cloud = points if self.ids is None else _by_person(points, self.ids)
+        points = points / self.scale
+        ids = self.records.ids
+        cloud = points if ids is None else _by_person(points, ids)
         functions = self.filtration.fit_transform([cloud])
         self.private.fit(functions)
         return functions
 
     def remarks(self):
-        remark = remark_on_sides(*map(np.atleast_1d, scaled_bounds(self.args)))
-        return [remark] if remark else []
+        if remark := remark_on_sides(*map(np.atleast_1d, self.bounds)):
+            yield f"warning: {remark}"
 
     def public_parameters(self, function):
         """Return the public numbers of the function, for the JSON file."""
         return {
             "statistic": function.statistic,
-            "m": self.args.m,
+            "m": self.filtration.m,
             "n_points": function.n_points,
             "bounds": list(self.filtration.bounds_),
-            "scale": self.args.scale,
+            "scale": self.scale,
             "resolution": list(function.shape),
             "sensitivity": function.sensitivity,
             "upper": function.upper,
@@ -120,52 +122,60 @@ def _by_person(points, ids):
     return np.split(points[np.argsort(numbers, kind="stable")], np.cumsum(counts)[:-1])
 
 
-class _Diagrams(NamedTuple):
-    """The function of a cloud, its private diagrams, and the features that they prove."""
+class Diagram(_FunctionCommand):
+    """Release the persistence diagrams of a point cloud under differential privacy.
 
-    function: GridFiltration
-    diagrams: list[FloatArray]
-    # Both lists have one entry for each diagram: which of its points are beyond noise, and whether
-    # the exact diagram contains more than the essential class.
-    beyond_noise: list[BoolArray]
-    not_empty: list[bool]
+    The privacy unit is one row, or one person with --groups, which may be replaced by another; the
+    number of rows or people is public.
 
+    example:
+      python -m sklearn_dptda diagram points.csv --bounds -3 3.5 --epsilon 1 --m 0.1 -o out
 
-class DiagramRelease(_FunctionRelease):
-    """One private persistence diagram for each homology dimension."""
+    choosing the numbers:
+      --bounds   a box that you know without looking at the data, such as the range of a
+                 sensor, the limits of a map or the limits of a form. Two numbers apply to
+                 every coordinate. For different limits, give two numbers per coordinate:
+                 --bounds -180 180 -90 90. Points outside the box are clipped to it.
+                 The noise is proportional to the size of the box.
+      --epsilon  the privacy loss: 0.1 is strong protection, 1 is usual, 10 is weak. Each
+                 run spends it again.
+      --m        the share of the points that each value of the function depends on. A
+                 larger share means less noise, but it blurs features that contain fewer
+                 points.
 
+    what is written:
+      OUT/diagram.json   the private diagrams, the parameters and the guarantee
+      OUT/diagram.csv    dimension, birth and death of each point, and whether it is beyond
+                         noise
+      OUT/diagram.pers   the points in the format of
+                         gudhi.read_persistence_intervals_in_dimension
+      OUT/diagram.png    a picture of the diagrams
+    """
+
+    name = "diagram"
     files = ("diagram.json", "diagram.csv", "diagram.pers", "diagram.png")
+    kinds = (DTMFiltration, PrivatePersistence)
+    # The chain is for comparisons: its guarantee is nominal.
+    hidden = frozenset({"mechanism", "n_iter", "proposal_scale"})
 
-    def __init__(self, args):
-        private = PrivatePersistence(
-            epsilon=args.epsilon,
-            homology_dimensions=args.dimensions,
-            max_points=args.max_points,
-            clipped_share=args.clipped_share,
-            random_state=args.seed,
-        )
-        super().__init__(args, private)
-
-    def hints(self):
+    def remarks(self):
+        yield from super().remarks()
         yield "The command plan shows the error of a diagram before it is paid for."
 
     def release(self, functions):
         private = self.private
-        diagrams = private.transform(functions)[0]
-        by_dimension = list(
-            zip(private.homology_dimensions_, diagrams, private.noise_floor_, strict=True)
-        )
-        return _Diagrams(
-            functions[0],
-            diagrams,
-            [beyond_noise(d, private.error_bounds_[0], dimension=q) for q, d, _ in by_dimension],
-            [not_empty(d, floor, dimension=q) for q, d, floor in by_dimension],
-        )
+        self.function, self.diagrams = functions[0], private.transform(functions)[0]
+        floors, bound = private.noise_floor_, private.error_bounds_[0]
+        by_dimension = list(zip(private.homology_dimensions_, self.diagrams, floors, strict=True))
+        # For each diagram: which of its points are beyond noise, and whether the exact diagram
+        # contains more than the essential class.
+        self.beyond_noise = [beyond_noise(d, bound, dimension=q) for q, d, _ in by_dimension]
+        self.not_empty = [not_empty(d, floor, dimension=q) for q, d, floor in by_dimension]
 
-    def describe(self, result):
+    def describe(self):
         private = self.private
         yield private.error_statement_
-        if private.cap_[0] < result.function.upper:
+        if private.cap_[0] < self.function.upper:
             yield (
                 f"Distances were capped at {private.cap_[0]:.3g}. This cap was chosen privately "
                 "with the diagrams. Relative to the exact diagram under this cap, points move by "
@@ -173,8 +183,8 @@ class DiagramRelease(_FunctionRelease):
             )
         if self.private.clipped_share:
             yield from _about_clipping(private.clipped_share_[0])
-        parts = zip(private.homology_dimensions_, *result[1:], strict=True)
-        for q, diagram, flags, any_feature in parts:
+        parts = private.homology_dimensions_, self.diagrams, self.beyond_noise, self.not_empty
+        for q, diagram, flags, any_feature in zip(*parts, strict=True):
             yield f"H{q}: {_summary(diagram, flags, any_feature, dimension=q)}"
             # Under an infinite error bound, only the component that never dies is beyond noise.
             never_dies = beyond_noise(diagram, math.inf, dimension=q)
@@ -183,20 +193,20 @@ class DiagramRelease(_FunctionRelease):
                 lives = f"  born {birth:.4g}, {died} {death:.4g}, persistence {death - birth:.4g}"
                 yield lives if real else f"{lives}, may be noise"
 
-    def content(self, result):
-        private, function = self.private, result.function
+    def content(self):
+        private, function = self.private, self.function
         content = {
             "parameters": {
                 **self.public_parameters(function),
                 "max_points": private.max_points,
             },
-            "diagrams": self.by_dimension(result.diagrams),
-            "beyond_noise": self.by_dimension(result.beyond_noise),
-            "not_empty": self.by_dimension(result.not_empty),
-            "error_bound": finite_or_none(private.error_bound_),
+            "diagrams": self.by_dimension(self.diagrams),
+            "beyond_noise": self.by_dimension(self.beyond_noise),
+            "not_empty": self.by_dimension(self.not_empty),
+            "error_bound": private.error_bound_,
             "cap": private.cap_[0],
-            "error_bound_under_cap": finite_or_none(private.error_bounds_[0]),
-            "noise_floor": [finite_or_none(floor) for floor in private.noise_floor_],
+            "error_bound_under_cap": private.error_bounds_[0],
+            "noise_floor": private.noise_floor_,
             "errors": private.error_statement_,
             "meaning": _MEANING,
         }
@@ -204,34 +214,34 @@ class DiagramRelease(_FunctionRelease):
             content["clipped_share"] = private.clipped_share_[0]
         return content
 
-    def _points(self, result):
+    def _points(self):
         """Yield the dimension, birth, death and flag of each point."""
-        parts = self.private.homology_dimensions_, result.diagrams, result.beyond_noise
+        parts = self.private.homology_dimensions_, self.diagrams, self.beyond_noise
         for q, diagram, flags in zip(*parts, strict=True):
             for (birth, death), real in zip(diagram, flags, strict=True):
                 yield q, float(birth), float(death), int(real)
 
-    def table(self, result):
-        return ("dimension", "birth", "death", "beyond_noise"), self._points(result)
+    def table(self):
+        return ("dimension", "birth", "death", "beyond_noise"), self._points()
 
-    def write_file(self, path, result):
+    def write_file(self, path):
         if path.suffix == ".pers":
             # The text format of GUDHI.
-            lines = (f"{q} {birth!r} {death!r}\n" for q, birth, death, _ in self._points(result))
+            lines = (f"{q} {birth!r} {death!r}\n" for q, birth, death, _ in self._points())
             path.write_text("".join(lines), encoding="utf-8")
         elif path.suffix == ".png":
             figure = Figure(figsize=(4.6, 4.6), layout="constrained")
-            display = self.picture(result).plot(figure.subplots())
+            display = self.picture().plot(figure.subplots())
             display.ax_.set_title(f"private diagram, epsilon = {self.private.epsilon:g}")
             figure.savefig(path, dpi=150)
         else:
-            super().write_file(path, result)
+            super().write_file(path)
 
-    def picture(self, result):
+    def picture(self):
         return PersistenceDiagramDisplay(
-            result.diagrams,
+            self.diagrams,
             homology_dimensions=self.private.homology_dimensions_,
-            upper=result.function.upper,
+            upper=self.function.upper,
             error_bound=self.private.error_bounds_[0],
             noise_floor=self.private.noise_floor_,
         )
@@ -276,94 +286,44 @@ def _about_clipping(share):
         )
 
 
-def _add_diagram(parser):
-    _add_function(parser)
-    parser.add_argument(
-        "--max-points",
-        type=int,
-        default=10,
-        help="largest number of points in each diagram (default 10)",
-    )
-    parser.add_argument(
-        "--clipped-share",
-        action="store_true",
-        help="also release the share of the points outside the bounds, which takes one twentieth "
-        "of epsilon",
-    )
-    add_paying(parser)
+class Betti(_FunctionCommand):
+    """Release the numbers of long-lived components and loops under differential privacy.
 
+    The privacy unit is one row, or one person with --groups, which may be replaced by another; the
+    number of rows or people is public.
 
-DIAGRAM = Command(
-    name="diagram",
-    description="Release the persistence diagrams of a point cloud under differential privacy.\n"
-    "The privacy unit is one row, or one person with --groups, which may be replaced\n"
-    "by another; the number of rows or people is public.",
-    epilog=f"""\
-example:
-  python -m sklearn_dptda diagram points.csv --bounds -3 3.5 --epsilon 1 --m 0.1 -o out
+    example:
+      python -m sklearn_dptda betti points.csv --bounds -3 3.5 --epsilon 0.3 --m 0.2 --threshold 0.2
 
-choosing the numbers:
-  --bounds   a box that you know without looking at the data, such as the range of a
-             sensor, the limits of a map or the limits of a form. Two numbers apply to
-             every coordinate. For different limits, give two numbers per coordinate:
-             --bounds -180 180 -90 90. Points outside the box are clipped to it.
-             The noise is proportional to the size of the box.
-  --epsilon  the privacy loss: 0.1 is strong protection, 1 is usual, 10 is weak. Each
-             run spends it again.
-  --m        the share of the points that each value of the function depends on. A
-             larger share means less noise, but it blurs features that contain fewer
-             points.
+    A count needs about a quarter of the epsilon of a diagram. It is the number of features of the
+    distance-to-measure whose persistence (death minus birth, in the units of the coordinates) is
+    above the threshold. Choose the threshold from your knowledge of the application, not from the
+    data. Without --threshold, the command privately chooses a low threshold that is far from all
+    persistences, and writes it together with the counts.
 
-{PAYING_HELP}
-what is written:
-  OUT/diagram.json   the private diagrams, the parameters and the guarantee
-  OUT/diagram.csv    dimension, birth and death of each point, and whether it is beyond
-                     noise
-  OUT/diagram.pers   the points in the format of
-                     gudhi.read_persistence_intervals_in_dimension
-  OUT/diagram.png    a picture of the diagrams
-""",
-    add_arguments=_add_diagram,
-    run=partial(run_paid, DiagramRelease),
-)
+    what is written:
+      OUT/betti.json   the counts, a statement that holds with the probability --confidence, and
+                       the guarantee
+      OUT/betti.csv    dimension and count
+    """
 
-
-class _Counts(NamedTuple):
-    """The function of a cloud, and its private counts."""
-
-    function: GridFiltration
-    counts: IntArray
-
-
-class BettiRelease(_FunctionRelease):
-    """One private count of long-lived features for each homology dimension."""
-
+    name = "betti"
     files = ("betti.json", "betti.csv")
-
-    def __init__(self, args):
-        threshold = args.threshold
-        private = PrivateBettiNumbers(
-            epsilon=args.epsilon,
-            threshold=threshold[0] if threshold and len(threshold) == 1 else threshold,
-            homology_dimensions=args.dimensions,
-            max_count=args.max_count,
-            random_state=args.seed,
-        )
-        super().__init__(args, private)
+    kinds = (DTMFiltration, PrivateBettiNumbers)
 
     def release(self, functions):
-        return _Counts(functions[0], self.private.transform(functions))
+        self.function, self.counts = functions[0], self.private.transform(functions)
 
-    def describe(self, result):
-        counts = result.counts
+    def describe(self):
+        counts = self.counts
         if self.private.threshold is None:
             yield f"threshold {self.private.thresholds_[0]:.3g}, chosen privately with the counts"
         for name, count in self.by_dimension(counts[0]).items():
             yield f"{name}: {count:g}{' or more' if count == self.private.max_count else ''}"
         yield self.private.statements(counts)[0]
 
-    def content(self, result):
-        private, (function, counts) = self.private, result
+    def content(self):
+        private, function, counts = self.private, self.function, self.counts
         cap = function.upper if private.threshold is not None else private.cap_[0]
         drawn = {}
         if private.threshold is None:
@@ -380,49 +340,6 @@ class BettiRelease(_FunctionRelease):
             "statement": private.statements(counts)[0],
         }
 
-    def table(self, result):
+    def table(self):
         dimensions = self.private.homology_dimensions_
-        return ("dimension", "count"), zip(dimensions, map(int, result.counts[0]), strict=True)
-
-
-def _add_betti(parser):
-    _add_function(parser)
-    parser.add_argument(
-        "--threshold",
-        nargs="+",
-        type=float,
-        metavar="LENGTH",
-        help="persistence above which a feature is counted: one number, or one per dimension",
-    )
-    parser.add_argument(
-        "--max-count",
-        type=int,
-        default=5,
-        help="largest count; it stands for this number or more (default 5)",
-    )
-    add_paying(parser)
-
-
-BETTI = Command(
-    name="betti",
-    description="Release the numbers of long-lived components and loops of a point cloud under\n"
-    "differential privacy. The privacy unit is one row, or one person with --groups,\n"
-    "which may be replaced by another; the number of rows or people is public.",
-    epilog=f"""\
-example:
-  python -m sklearn_dptda betti points.csv --bounds -3 3.5 --epsilon 0.3 --m 0.2 --threshold 0.2
-
-A count needs about a quarter of the epsilon of a diagram. It is the number of features of the
-distance-to-measure whose persistence (death minus birth, in the units of the coordinates) is
-above the threshold. Choose the threshold from your knowledge of the application, not from the
-data. Without --threshold, the command privately chooses a low threshold that is far from all
-persistences, and writes it together with the counts.
-
-{PAYING_HELP}
-what is written:
-  OUT/betti.json   the counts, a statement that holds with 95 % probability, and the guarantee
-  OUT/betti.csv    dimension and count
-""",
-    add_arguments=_add_betti,
-    run=partial(run_paid, BettiRelease),
-)
+        return ("dimension", "count"), zip(dimensions, map(int, self.counts[0]), strict=True)

@@ -1,138 +1,118 @@
 """The command ``graph``, which releases a noisy copy of a graph, and its readers of files."""
 
 import math
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from scipy.io import mmread
 from scipy.sparse import csr_array, load_npz, save_npz
 
-from sklearn_dptda._cli._command import Command, add_epsilon, at_least_one
-from sklearn_dptda._cli._paid_run import PAYING_HELP, CommandRelease, add_paying, run_paid
+from sklearn_dptda._cli._command import SWITCH, at_least_one
+from sklearn_dptda._cli._paid_run import PayingCommand
 from sklearn_dptda._cli._read_points import (
     check_is_file,
     parsed,
     read_table,
+    reading,
     zip_members,
 )
 from sklearn_dptda.graph import EdgeFlip
-from sklearn_dptda.graph._adjacency import check_graph, check_links, of_pairs
-
-
-class GraphRelease(CommandRelease):
-    """A graph in which some pairs of nodes are flipped."""
-
-    files = ("graph.json", "graph.npz")
-
-    def __init__(self, args):
-        private = EdgeFlip(
-            epsilon=args.epsilon, directed=args.directed, storage="sparse", random_state=args.seed
-        )
-        super().__init__(args, private)
-
-    def prepare(self):
-        args = self.args
-        self.nodes = read_ids(args.nodes) if isinstance(args.nodes, str) else args.nodes
-        # A record may look like a header, so the first row is a record unless --header is given.
-        adjacency = read_graph(
-            args.graph,
-            nodes=self.nodes,
-            directed=args.directed,
-            columns=args.columns,
-            header=args.header,
-        )
-        self.private.fit(adjacency)
-        return adjacency
-
-    def release(self, adjacency):
-        return self.private.transform(adjacency)
-
-    def describe(self, noisy):
-        pairs = f"{'directed ' * self.args.directed}pairs of {noisy.shape[0]} nodes"
-        probability = self.private.flip_probability_
-        yield f"each of the {pairs} flipped with probability {probability:.4g}"
-
-    def content(self, noisy):
-        return {
-            "n_nodes": noisy.shape[0],
-            "directed": self.args.directed,
-            "flip_probability": self.private.flip_probability_,
-            **({"nodes": self.nodes} if isinstance(self.nodes, list) else {}),
-        }
-
-    def write_file(self, path, noisy):
-        if path.suffix == ".npz":
-            save_npz(path, csr_array(noisy).astype(np.int8))
-        else:
-            super().write_file(path, noisy)
-
-
-def _add_arguments(parser):
-    parser.add_argument(
-        "graph", help="NPZ, NPY or MTX file with an adjacency matrix, or CSV, TSV or TXT with edges"
-    )
-    parser.add_argument(
-        "--nodes",
-        type=_number_or_file,
-        metavar="NODES",
-        help="public number of nodes, or a file with a public list of their ids, one per line",
-    )
-    parser.add_argument("--directed", action="store_true", help="edges have a direction")
-    parser.add_argument(
-        "--columns",
-        nargs=2,
-        action="extend",
-        help="the two columns of a list of edges that contain the ends",
-    )
-    parser.add_argument(
-        "--header", action="store_true", help="the first row contains the names of the columns"
-    )
-    add_epsilon(parser)
-    add_paying(parser)
+from sklearn_dptda.graph._adjacency import check_links, of_pairs
 
 
 def _number_or_file(text):
     return at_least_one(text) if text.lstrip("-").isdecimal() else text
 
 
-GRAPH = Command(
-    name="graph",
-    description="Release a graph under edge differential privacy, by flipping pairs of nodes.\n"
-    "The privacy unit is one edge, present or absent.",
-    epilog=f"""\
-example:
-  python -m sklearn_dptda graph edges.csv --nodes 500 --epsilon 2 -o out
+class Graph(PayingCommand):
+    """Release a graph under edge differential privacy, by flipping pairs of nodes.
 
-the file:
-  NPZ, NPY, MTX    an adjacency matrix of zeros and ones
-  CSV, TSV, TXT    one line for each edge: two numbers of nodes, from 0 to NODES - 1, or two
-                   ids from the file that --nodes names
+    The privacy unit is one edge, present or absent.
 
-The nodes and their order are public. The number of nodes, or the list of their ids, must
-therefore be public as well. The command does not take it from the edges, because nodes without
-an edge do not occur there. At epsilon = 2, about 12 % of all pairs are flipped. The noisy graph
-is therefore dense: n nodes have about n * n / 2 pairs.
+    example:
+      python -m sklearn_dptda graph edges.csv --nodes 500 --epsilon 2 -o out
 
-{PAYING_HELP}
-what is written:
-  OUT/graph.npz    the noisy adjacency matrix, for scipy.sparse.load_npz
-  OUT/graph.json   the probability of a flip, and the guarantee. For embeddings, remove the
-                   bias with NoisyAdjacency.of(load_npz("graph.npz"), flip_probability)
-""",
-    add_arguments=_add_arguments,
-    run=partial(run_paid, GraphRelease),
-)
+    the file:
+      NPZ, NPY, MTX    an adjacency matrix of zeros and ones
+      CSV, TSV, TXT    one line for each edge: two numbers of nodes, from 0 to NODES - 1, or two
+                       ids from the file that --nodes names
+
+    The nodes and their order are public. The number of nodes, or the list of their ids, must
+    therefore be public as well. The command does not take it from the edges, because nodes without
+    an edge do not occur there. At epsilon = 2, about 12 % of all pairs are flipped. The noisy graph
+    is therefore dense: n nodes have about n * n / 2 pairs.
+
+    what is written:
+      OUT/graph.npz    the noisy adjacency matrix, for scipy.sparse.load_npz
+      OUT/graph.json   the probability of a flip, and the guarantee. For embeddings, remove the
+                       bias with NoisyAdjacency.of(load_npz("graph.npz"), flip_probability)
+    """
+
+    name = "graph"
+    files = ("graph.json", "graph.npz")
+    arguments = {
+        "points": {
+            "metavar": "graph",
+            "help": "NPZ, NPY or MTX file with an adjacency matrix, or CSV, TSV or TXT with edges",
+        },
+        "--nodes": {
+            "type": _number_or_file,
+            "metavar": "NODES",
+            "help": "public number of nodes, or a file with a public list of their ids, one per "
+            "line",
+        },
+        "--columns": {
+            "nargs": 2,
+            "action": "extend",
+            "help": "the two columns of a list of edges that contain the ends",
+        },
+        # A record may look like a header, so the first row is a record unless this is given.
+        "--header": SWITCH | {"help": "the first row contains the names of the columns"},
+    }
+    kinds = (EdgeFlip,)
+    hidden = frozenset({"storage"})
+
+    def __init__(self, args):
+        super().__init__(args)
+        self.private.set_params(storage="sparse")
+
+    def prepare(self):
+        args, directed = self.args, self.private.directed
+        self.nodes = read_ids(args.nodes) if isinstance(args.nodes, str) else args.nodes
+        how = {"columns": args.columns, "header": args.header}
+        adjacency = read_graph(args.points, self.nodes, directed, **how)
+        self.private.fit(adjacency)
+        return adjacency
+
+    def release(self, adjacency):
+        self.noisy = self.private.transform(adjacency)
+
+    def describe(self):
+        private = self.private
+        pairs = f"{'directed ' * private.directed}pairs of {self.noisy.shape[0]} nodes"
+        yield f"each of the {pairs} flipped with probability {private.flip_probability_:.4g}"
+
+    def content(self):
+        return {
+            "n_nodes": self.noisy.shape[0],
+            "directed": self.private.directed,
+            "flip_probability": self.private.flip_probability_,
+            **({"nodes": self.nodes} if isinstance(self.nodes, list) else {}),
+        }
+
+    def write_file(self, path):
+        if path.suffix == ".npz":
+            save_npz(path, csr_array(self.noisy).astype(np.int8))
+        else:
+            super().write_file(path)
 
 
 def read_ids(path):
     """Read a public list of ids of nodes, one per line."""
     path = Path(path)
     check_is_file(path)
-    try:
+    with reading(path, "a list of ids"):
         lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not a text file in UTF-8.") from None
     ids = [line.strip() for line in lines if line.strip()]
     if not ids or len(set(ids)) < len(ids):
         raise ValueError(f"--nodes: {path} must be a list of different ids, one per line.")
@@ -146,7 +126,6 @@ def read_graph(path, nodes=None, directed=False, *, columns=None, header=None):
     contains the two ends of an edge, as numbers of nodes (from 0) or as ids. A ``ValueError`` says
     what cannot be used, and quotes no edge.
     """
-    n_nodes = len(nodes) if isinstance(nodes, list) else nodes
     path = Path(path)
     check_is_file(path)
     if path.suffix.lower() in (".npy", ".npz", ".mtx"):
@@ -158,32 +137,27 @@ def read_graph(path, nodes=None, directed=False, *, columns=None, header=None):
         )
     else:
         adjacency = _edges(path, nodes, directed, columns, header)
+    # The estimator checks that these zeros and ones are a graph.
     adjacency = check_links(adjacency)
-    square = adjacency.shape[0] == adjacency.shape[1]
-    if square and not directed and (adjacency != adjacency.T).nnz:
+    if nodes is not None and adjacency.shape[0] != _number_of(nodes):
         raise ValueError(
-            f"{path} is not symmetric. If its edges have a direction, pass --directed. Otherwise, "
-            "set both entries of each edge to 1."
-        )
-    check_graph(adjacency, directed)
-    if n_nodes is not None and len(adjacency.indptr) - 1 != n_nodes:
-        raise ValueError(
-            f"{path} does not have {n_nodes} nodes, the number that --nodes states. Correct "
-            "--nodes, or the file."
+            f"{path} does not have {_number_of(nodes)} nodes, the number that --nodes states. "
+            "Correct --nodes, or the file."
         )
     return adjacency
 
 
+def _number_of(nodes):
+    return len(nodes) if isinstance(nodes, list) else nodes
+
+
 def _matrix(path):
-    suffix = path.suffix.lower()
-    sparse = suffix == ".npz" and "format.npy" in zip_members(path)
-    # SciPy's errors about a broken file may quote its content.
-    try:
-        if suffix == ".mtx" or sparse:
+    is_text = path.suffix.lower() == ".mtx"
+    is_sparse = path.suffix.lower() == ".npz" and "format.npy" in zip_members(path)
+    if is_text or is_sparse:
+        with reading(path, "a matrix in a format of SciPy"):
             # The matrix is checked before it is converted.
-            return load_npz(path) if sparse else csr_array(mmread(path))
-    except Exception:
-        raise ValueError(f"{path} is not a matrix in a format of SciPy.") from None
+            return csr_array(mmread(path)) if is_text else load_npz(path)
     # The limit on the number of columns is for tables: a matrix has as many columns as nodes. Cells
     # that are not numbers are refused later, because the advice for tables does not apply.
     return read_table(path, max_columns=math.inf).cells
@@ -198,14 +172,13 @@ def _edges(path, nodes, directed, columns, header):
         )
     # A negative number stands for an end that is not a node.
     if isinstance(nodes, list):
-        n_nodes = len(nodes)
         places = {name: place for place, name in enumerate(nodes)}
         pairs = np.array([[places.get(str(cell), -1) for cell in row] for row in table])
     else:
-        n_nodes = nodes
         pairs = _numbered(table, nodes)
     _check_ends(path, pairs, nodes, header)
-    adjacency = of_pairs(pairs[:, 0], pairs[:, 1], (n_nodes, n_nodes), not directed)
+    shape = (_number_of(nodes),) * 2
+    adjacency = of_pairs(pairs[:, 0], pairs[:, 1], shape, not directed)
     # An edge that is listed twice counts once.
     adjacency.data[:] = 1
     return adjacency
@@ -233,9 +206,6 @@ def _check_ends(path, pairs, nodes, header):
 
 def _numbered(table, n_nodes):
     """Return the numbers of nodes, with -1 for cells that are not a node."""
-    try:
-        ends = table.astype(float)
-    except (TypeError, ValueError):
-        ends = np.array([[parsed(cell, default=-1.0) for cell in row] for row in table])
+    ends = np.array([[parsed(cell, default=-1.0) for cell in row] for row in table])
     is_node = (ends == np.rint(ends)) & (ends >= 0) & (ends < n_nodes)
     return np.where(is_node, ends, -1).astype(np.int64)

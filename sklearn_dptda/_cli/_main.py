@@ -4,9 +4,10 @@ import argparse
 import importlib
 import sys
 import warnings
+from functools import partial
 
 from sklearn_dptda import __version__
-from sklearn_dptda._cli._command import Command
+from sklearn_dptda._cli._command import Command, in_options
 from sklearn_dptda._cli._terminal import tell
 
 # For each command: its module, which is imported only if the command is called, and its line in
@@ -55,11 +56,10 @@ class _Parser(argparse.ArgumentParser):
         return super()._get_values(action, arg_strings)
 
 
-def load_command(name: str) -> Command:
-    """Import a command: the constant of its module that has the command's name in capitals."""
+def load_command(name: str) -> type[Command]:
+    """Import a command: the class of its module that has its name."""
     module = importlib.import_module(f"sklearn_dptda._cli.{COMMANDS[name][0]}")
-    command: Command = getattr(module, name.upper())
-    return command
+    return next(kind for kind in vars(module).values() if getattr(kind, "name", None) == name)
 
 
 def build_parser(called=None):
@@ -75,10 +75,10 @@ def build_parser(called=None):
         subparser = subparsers.add_parser(name, help=line)
         if name == called:
             command = load_command(name)
-            subparser.description, subparser.epilog = command.description, command.epilog
+            subparser.description, subparser.epilog = command.help()
             subparser.formatter_class = argparse.RawDescriptionHelpFormatter
             command.add_arguments(subparser)
-            subparser.set_defaults(run=command.run)
+            subparser.set_defaults(command=command)
     return parser
 
 
@@ -89,13 +89,15 @@ def main(argv=None):
     the run, and 130 after Ctrl-C.
     """
     argv = sys.argv[1:] if argv is None else argv
+    flags: dict[str, str] = {}
     try:
         # Arguments before the command are options of the list. None of them takes a value.
         called = next((text for text in argv if not text.startswith("-")), None)
         args = build_parser(called).parse_args(argv)
+        flags |= args.command.flags()
         with warnings.catch_warnings():
-            warnings.showwarning = _print_warning
-            args.run(args)
+            warnings.showwarning = partial(_print_warning, flags)
+            args.command(args).run()
     except SystemExit:
         # --help and --version exit in this way, before anything else is imported.
         raise
@@ -105,8 +107,10 @@ def main(argv=None):
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "
         return _refuse(f"{place}{error.strerror or error}")
-    except (ValueError, MemoryError, ImportError, *_refusals_of_ledgers()) as error:
+    except _refusals_of_ledgers() as error:
         return _refuse(error)
+    except (ValueError, MemoryError, ImportError) as error:
+        return _refuse(in_options(_in_one_line(error), flags) or type(error).__name__)
     return 0
 
 
@@ -117,10 +121,14 @@ def _refusals_of_ledgers():
 
 
 def _refuse(error):
-    tell(f"error: {' '.join(str(error).split()) or type(error).__name__}")
+    tell(f"error: {_in_one_line(error)}")
     return 2
 
 
-def _print_warning(message, category, filename, lineno, file=None, line=None):
+def _print_warning(flags, message, category, filename, lineno, file=None, line=None):
     """Print a warning as one line, without its place in the code."""
-    tell(f"warning: {' '.join(str(message).split())}")
+    tell(f"warning: {in_options(_in_one_line(message), flags)}")
+
+
+def _in_one_line(message):
+    return " ".join(str(message).split())

@@ -1,12 +1,14 @@
-"""The output of the commands: files, and progress messages."""
+"""The output of the commands: folders, files and progress messages."""
 
 import csv
 import json
 import math
+import os
 import re
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
@@ -23,19 +25,46 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 FORMAT_VERSION = 1
 
 
+def output_folder(name):
+    """Create the folder for the results, before anything is paid.
+
+    A ``ValueError`` says why the folder cannot be created or written to.
+    """
+    out = Path(name)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"--out: cannot create the folder {out} ({error.strerror}).") from None
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise ValueError(
+            f"--out: the folder {out} cannot be written to. Choose another folder, or change its "
+            "permissions."
+        )
+    return out
+
+
+def shown_loss(loss):
+    """Return the epsilon and the delta of a loss or a guarantee as a text."""
+    return f"epsilon={loss.epsilon:g}, delta={loss.delta:g}"
+
+
 def write_json(path, guarantee, **content):
     """Write a JSON file that contains the guarantee and further fields."""
-    promised = {
-        "text": str(guarantee),
-        "epsilon": guarantee.epsilon,
-        "delta": guarantee.delta,
-        "adjacency": guarantee.adjacency,
-        "unit": guarantee.unit,
-        "seeded": guarantee.seeded,
-    }
+    names = ("epsilon", "delta", "adjacency", "unit", "seeded")
+    promised = {"text": str(guarantee), **{name: getattr(guarantee, name) for name in names}}
     head = {"format_version": FORMAT_VERSION, "release": path.stem, "guarantee": promised}
-    text = json.dumps({**head, **content}, indent=1, default=_plain)
+    text = json.dumps(_finite({**head, **content}), indent=1, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
+
+
+def _finite(value):
+    """Convert a value to what JSON has: infinity and NaN become None, and arrays become lists."""
+    value = _plain(value)
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_csv(path, header, rows):
@@ -58,18 +87,6 @@ def refuse_formulas(what, texts):
                 f"{what}: a spreadsheet program would run {text!r} as a formula. Choose a text "
                 "that begins with a letter or a digit."
             )
-
-
-def finite_or_none(value):
-    """Return a finite number unchanged, and None for infinity and NaN, which JSON lacks."""
-    return value if math.isfinite(value) else None
-
-
-def finite_or_nulls(values):
-    """Return an array as nested lists, in which None stands for infinity and NaN."""
-    values = np.asarray(values, dtype=float).astype(object)
-    values[~np.isfinite(values.astype(float))] = None
-    return values.tolist()
 
 
 def _plain(value):

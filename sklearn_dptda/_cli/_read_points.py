@@ -1,32 +1,19 @@
 """Readers for files of points or rows, whose error messages count rows but quote no values."""
 
+import argparse
 import csv
-import tokenize
 import zipfile
-import zlib
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklearn_dptda._cli._gaps import column_place, column_places, is_missing, without_gaps
+from sklearn_dptda._cli._command import SEVERAL, SWITCH
 from sklearn_dptda._cli._terminal import tell
 from sklearn_dptda.utils._people import remark_on_ids
 
-# Errors that libraries raise for broken files. Archives that are encrypted, or compressed by an
-# unknown method, raise RuntimeError or a subclass.
-_BROKEN = (
-    ValueError,
-    EOFError,
-    OSError,
-    KeyError,
-    SyntaxError,
-    OverflowError,
-    RuntimeError,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 # Releases of more columns consist mostly of noise, and take hours.
 MAX_COLUMNS = 1000
 # Largest size of a decompressed table, in bytes and as a multiple of the size of its file. Either
@@ -34,6 +21,36 @@ MAX_COLUMNS = 1000
 MAX_INFLATED_BYTES, _MAX_INFLATION = 1 << 30, 100
 # Largest number of columns that an error message names one by one.
 _MAX_NAMED_COLUMNS = 5
+# Words for a number that is missing, in lower case and without dashes and similar characters.
+_MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "inf", "infinity"}
+
+
+# The arguments for a file of rows and how to read it.
+TABLE_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "points": {"help": "CSV, TSV, TXT, NPY, NPZ or Parquet file with one row per record"},
+    "--columns": SEVERAL | {"help": "names or numbers of the columns to use"},
+    "--groups": {
+        "metavar": "COLUMN",
+        "help": "name or number of the column that identifies people. All rows of a person are "
+        "then protected together, and the privacy unit is one person instead of one row",
+    },
+    "--key": {"help": "name or number (from 0) of the array in an NPZ file"},
+    "--header": {
+        "action": argparse.BooleanOptionalAction,
+        "help": "whether the first row of a text file names the columns (default: guess)",
+    },
+    "--fill": SEVERAL
+    | {
+        "default": [],
+        "metavar": "[NAME=]VALUE",
+        "help": "public constants for missing cells: one for all columns, or one for each NAME",
+    },
+    "--drop-incomplete": SWITCH
+    | {
+        "help": "leave out rows with a missing cell; if the number of rows is public, this "
+        "publishes how many rows are complete"
+    },
+}
 
 
 class ColumnLabel(NamedTuple):
@@ -58,32 +75,27 @@ class ColumnLabel(NamedTuple):
 class Table(NamedTuple):
     """The cells of a table, with names and labels of its columns.
 
-    ``names`` is None if the file has none. ``ids`` has the person of each row, or is None if a row
-    is a record.
+    ``names`` is None if the file has none, and public unless they were guessed. ``ids`` has the
+    person of each row, or is None if a row is a record.
     """
 
+    path: Path
     names: list[str] | None
     cells: np.ndarray
     labels: list[ColumnLabel]
     ids: np.ndarray | None
+    are_names_public: bool
 
-
-def read_points(path, **options):
-    """Read an (n, d) array of numbers, with the options of :func:`read_table`."""
-    return read_labelled_points(path, **options)[0]
-
-
-def read_labelled_points(path, **options):
-    """Read an (n, d) array of numbers, the labels of its columns, and the ids of people, if any."""
-    names, table, labels, ids = read_table(path, **options)
-    points = as_numbers(path, table, labels)
-    if remark_on_ids(names or ()):
-        tell(
-            "warning: a column seems to identify people or rows, and counts as a coordinate. If a "
-            "person can have several rows, pass its name to --groups, which protects all of them. "
-            "Otherwise, name the other columns by --columns."
-        )
-    return points, labels, ids
+    def numbers(self):
+        """Return the cells as floats, and warn of a column that seems to identify people."""
+        points = as_numbers(self.path, self.cells, self.labels)
+        if remark_on_ids(self.names or ()):
+            tell(
+                "warning: a column seems to identify people or rows, and counts as a coordinate. "
+                "If a person can have several rows, pass its name to --groups, which protects all "
+                "of them. Otherwise, name the other columns by --columns."
+            )
+        return points
 
 
 def read_table(
@@ -109,65 +121,77 @@ def read_table(
     """
     path = Path(path)
     check_is_file(path)
-    suffix = path.suffix.lower()
-    readers = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".pq": _parquet}
-    # Errors of libraries about a broken file may quote its content.
-    try:
-        names, table = readers.get(suffix, _text)(path, key, header)
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not a text file in UTF-8.") from None
-    except csv.Error:
-        raise ValueError(f"{path} is not a table: a quotation mark may be missing.") from None
-    if table.ndim != 2:
+    reader = _READERS.get(path.suffix.lower(), _text)
+    names, cells = reader(path, key, header)
+    if cells.ndim != 2:
         raise ValueError(
-            f"{path} contains an array of {table.ndim} dimension(s); an array of 2 dimensions, "
+            f"{path} contains an array of {cells.ndim} dimension(s); an array of 2 dimensions, "
             "rows and columns, is needed."
         )
-    named = names is not None and (header or readers.get(suffix) is _parquet)
-    labels = [
-        ColumnLabel(j, names[j] if named else None, is_guessed=names is not None and not named)
-        for j in range(table.shape[1])
-    ]
-    width, ids = table.shape[1], None
-    places = None if columns is None else column_places("--columns", columns, names, width)
-    owner = None if groups is None else column_place("--groups", groups, names, width)
-    if owner is not None:
-        ids = _ids(path, table[:, owner], groups)
-        if owner in (places or ()):
-            raise ValueError(f"--columns names the column of --groups, {groups!r}: leave it out.")
-    if places is None and names is not None and not names[0] and owner != 0:
-        raise ValueError(
-            f"the first column of {path} has no name and seems to number the rows: "
-            f"{_columns_among(len(names) - 1 - (owner is not None))}, by name or number from 0."
-        )
+    width, owner, ids = cells.shape[1], None, None
+    if groups is not None:
+        owner = column_place("--groups", groups, names, width)
+        ids = _ids(path, cells[:, owner], groups)
     if columns is not None:
-        labels = [
-            ColumnLabel(place, typed) if typed in (names or ()) else labels[place]
-            for place, typed in zip(places or (), columns, strict=True)
-        ]
-    elif owner is not None:
-        if width == 1:
-            raise ValueError(f"{path} has no other column than that of --groups, {groups!r}.")
+        places = column_places("--columns", columns, names, width)
+        if owner in places:
+            raise ValueError(f"--columns names the column of --groups, {groups!r}: leave it out.")
+    else:
         places = [place for place in range(width) if place != owner]
-        labels = [labels[place] for place in places]
-    if places is not None:
-        names = None if names is None else [names[place] for place in places]
-        table = table[:, places]
-    if table.shape[1] > max_columns:
+        if names is not None and not names[0] and owner != 0:
+            raise ValueError(
+                f"the first column of {path} has no name and seems to number the rows: "
+                f"{_columns_among(len(places) - 1)}, by name or number from 0."
+            )
+        if owner is not None and not places:
+            raise ValueError(f"{path} has no other column than that of --groups, {groups!r}.")
+    if len(places) > max_columns:
         raise ValueError(
-            f"{path} has {table.shape[1]:,} columns, and at most {max_columns:,} can be released: "
+            f"{path} has {len(places):,} columns, and at most {max_columns:,} can be released: "
             "choose --columns, by name or number from 0."
         )
+    cells = cells[:, places]
+    are_public = header is not None or reader is _parquet
+    labels = [ColumnLabel(place) for place in places]
+    if names is not None:
+        names = [names[place] for place in places]
+        public = names if are_public else columns or ()
+        labels = [
+            ColumnLabel(place, name) if name in public else ColumnLabel(place, is_guessed=True)
+            for place, name in zip(places, names, strict=True)
+        ]
     if fill or drop_incomplete:
-        table, kept = without_gaps(table, names, fill, drop_incomplete)
+        cells, kept = _without_gaps(cells, names, fill, drop_incomplete)
         ids = None if ids is None else ids[kept]
-    return Table(names, table, labels, ids)
+    return Table(path, names, cells, labels, ids, are_public)
+
+
+def column_places(option, typed, names, width):
+    """Return the places of the columns that an option names, and refuse to name one twice."""
+    places = {}
+    for name in typed:
+        place = column_place(option, name, names, width)
+        if place in places:
+            raise ValueError(f"{option} names the column {name!r} twice: name it once.")
+        places[place] = name
+    return list(places)
+
+
+def column_place(option, name, names, width):
+    """Return the place of a column that an option names, by its name or number from 0."""
+    if names is not None and name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{option}: several columns are named {name!r}: give a number from 0.")
+        return names.index(name)
+    if name.isdecimal() and int(name) < width:
+        return int(name)
+    raise ValueError(f"{option}: there is no column {name!r} among the {width} columns.")
 
 
 def _ids(path, column, name):
     """Return the ids of people as texts, or refuse a column in which some are missing."""
     ids = np.array([str(cell).strip() for cell in column.tolist()])
-    if missing := sum(is_missing(each) for each in ids.tolist()):
+    if missing := sum(map(_is_missing, ids.tolist())):
         raise ValueError(
             f"{path}: {missing:,} of {len(ids):,} rows have no id in the column {name!r} of "
             "--groups. Write one for each row, or leave these rows out."
@@ -183,75 +207,19 @@ def check_is_file(path):
         raise ValueError(f"there is no file {path}.")
 
 
-def as_numbers(path, table, labels):
+def as_numbers(path, cells, labels):
     """Convert cells to floats; a ValueError names the columns with cells that are not numbers."""
-    try:
-        # Complex numbers would lose their imaginary part, and dates would become numbers.
-        points = table.astype(float) if table.dtype.kind in "biufOUS" else None
-    except (TypeError, ValueError):
-        points = None
-    if points is None or not np.isfinite(points).all():
-        raise ValueError(_why_unusable(path, table, labels))
-    return points
+    numbers, texts = _numbers(cells)
+    gaps = ~np.isfinite(numbers) & ~texts
+    if texts.any() or gaps.any():
+        found = zip(labels, texts.sum(axis=0).tolist(), gaps.sum(axis=0).tolist(), strict=True)
+        raise ValueError(_why_unusable(path, len(cells), list(found)))
+    return numbers
 
 
-def _columns_among(number):
-    """Return advice to use only the other columns of a table, of which there are so many."""
-    if number == 1:
-        return "choose the other column by --columns"
-    return f"choose --columns among the other {number} columns"
-
-
-def _why_unusable(path, table, labels):
-    """Describe the columns that are not numbers, and what to do about them."""
-    counts = zip(labels, map(_unusable, table.T), strict=True)
-    bad = [(label, *unusable) for label, unusable in counts if any(unusable)]
-    named = "; ".join(
-        f"{label}: {_described(texts, gaps, len(table))}"
-        for label, texts, gaps in bad[:_MAX_NAMED_COLUMNS]
-    )
-    if (beyond := len(bad) - _MAX_NAMED_COLUMNS) > 0:
-        named += f"; {beyond} more column{'s' if beyond > 1 else ''}"
-    good, has_gaps = len(labels) - len(bad), any(gaps for _, _, gaps in bad)
-    # Gaps can be filled, so that columns with nothing but gaps can be kept.
-    if any(texts for _, texts, _ in bad):
-        choose = f"{_columns_among(good)}, by name or number from 0, or " if good else ""
-        wrong = "is not numeric everywhere" + ", and has gaps" * has_gaps
-        remedy = (
-            f"To continue, {choose}fix the file: write real numbers with decimal points and "
-            "without thousands separators. "
-        ) + "For gaps, use --fill with public constants, or --drop-incomplete. " * has_gaps
-    else:
-        wrong = "has gaps"
-        remedy = "To continue, use --fill with public constants, or --drop-incomplete. "
-    if any(label.is_guessed for label, _, _ in bad):
-        remedy += "To see the names of columns, pass --header. "
-    kinds = " (empty cells, NaN, infinity)" * has_gaps
-    return f"{path} {wrong}{kinds}: {named}. {remedy.rstrip()}"
-
-
-def _unusable(column):
-    """Count the cells of a column that are not real numbers, and those that are gaps."""
-    if column.dtype.kind in "biuf":
-        texts, gaps = 0, int((~np.isfinite(column)).sum())
-    elif column.dtype.kind in "OUS":
-        kinds = [_kind(cell) for cell in column.tolist()]
-        texts, gaps = kinds.count("text"), kinds.count("gap")
-    else:
-        texts, gaps = len(column), 0
-    return texts, gaps
-
-
-def _described(texts, gaps, n_rows):
-    parts = ((texts, "do not contain a real number"), (gaps, "have a gap"))
-    return " and ".join(f"{n:,} of {n_rows:,} rows {what}" for n, what in parts if n)
-
-
-def _kind(cell):
-    number = parsed(cell)
-    if number is None:
-        return "gap" if cell is None or is_missing(str(cell)) else "text"
-    return "number" if np.isfinite(number) else "gap"
+def _is_missing(cell):
+    """Whether a text stands for a number that is missing."""
+    return cell.strip(".?*-_# ").lower() in _MISSING
 
 
 def parsed(cell, default=None):
@@ -262,12 +230,113 @@ def parsed(cell, default=None):
         return default
 
 
-def _npy(path, key, header):
+def _numbers(cells):
+    """Return the numbers in cells, and which cells are texts; others without a number are gaps."""
+    texts = np.zeros(cells.shape, dtype=bool)
+    if cells.dtype.kind not in "biufOUS":
+        # Complex numbers would lose their imaginary part, and dates would become numbers.
+        return np.full(cells.shape, np.nan), ~texts
+    with suppress(TypeError, ValueError):
+        return cells.astype(float), texts
+    numbers = np.frompyfunc(partial(parsed, default=np.nan), 1, 1)(cells).astype(float)
+    unread = ~np.isfinite(numbers)
+    texts[unread] = [
+        not (cell is None or parsed(cell) is not None or _is_missing(str(cell)))
+        for cell in cells[unread].tolist()
+    ]
+    return numbers, texts
+
+
+def _without_gaps(cells, names, fill, drops):
+    """Fill gaps, and leave out the rows that still have some.
+
+    Returns the cells, and which rows of the original ones they are.
+    """
+    constants = _constants(names, cells.shape[1], fill)
+    numbers, texts = _numbers(cells)
+    gaps = ~np.isfinite(numbers) & ~texts
+    # Texts of a fixed length would cut a longer constant off.
+    cells = cells.astype(object) if cells.dtype.kind in "US" else cells.copy()
+    for place, constant in constants.items():
+        value = constant if cells.dtype.kind == "O" else parsed(constant)
+        if value is None:
+            raise ValueError(f"--fill: {constant!r} is no number, and the file holds numbers.")
+        cells[gaps[:, place], place] = value
+        gaps[:, place] = False
+    kept = ~gaps.any(axis=1) if drops else np.ones(len(cells), dtype=bool)
+    if not kept.any():
+        raise ValueError("--drop-incomplete: no row is complete.")
+    return cells[kept], kept
+
+
+def _constants(names, width, fill):
+    """Return the constant of each column that has one, by its place."""
+    pairs = [text.rpartition("=") for text in fill]
+    for_all = [value for _, equals, value in pairs if not equals]
+    if len(for_all) > 1:
+        raise ValueError("--fill takes one VALUE for all columns; others as NAME=VALUE.")
+    named = [(name, value) for name, equals, value in pairs if equals]
+    places = column_places("--fill", [name for name, _ in named], names, width)
+    found = dict.fromkeys(range(width), for_all[0]) if for_all else {}
+    return found | dict(zip(places, (value for _, value in named), strict=True))
+
+
+def _columns_among(number):
+    """Return advice to use only the other columns of a table, of which there are so many."""
+    if number == 1:
+        return "choose the other column by --columns"
+    return f"choose --columns among the other {number} columns"
+
+
+def _why_unusable(path, n_rows, found):
+    """Describe the columns that are not numbers, with their counts of texts and gaps."""
+    bad = [(label, texts, gaps) for label, texts, gaps in found if texts or gaps]
+    named = "; ".join(
+        f"{label}: {_described(texts, gaps, n_rows)}"
+        for label, texts, gaps in bad[:_MAX_NAMED_COLUMNS]
+    )
+    if (beyond := len(bad) - _MAX_NAMED_COLUMNS) > 0:
+        named += f"; {beyond} more column{'s' if beyond > 1 else ''}"
+    has_gaps = any(gaps for _, _, gaps in bad)
+    # Gaps can be filled, so that columns with nothing but gaps can be kept.
+    wrong, remedy = "has gaps", "To continue, "
+    if any(texts for _, texts, _ in bad):
+        wrong = "is not numeric everywhere" + ", and has gaps" * has_gaps
+        if good := len(found) - len(bad):
+            remedy += f"{_columns_among(good)}, by name or number from 0, or "
+        remedy += (
+            "fix the file: write real numbers with decimal points and without thousands "
+            "separators. "
+        ) + "For gaps, " * has_gaps
+    if has_gaps:
+        wrong += " (empty cells, NaN, infinity)"
+        remedy += "use --fill with public constants, or --drop-incomplete. "
+    if any(label.is_guessed for label, _, _ in bad):
+        remedy += "To see the names of columns, pass --header. "
+    return f"{path} {wrong}: {named}. {remedy.rstrip()}"
+
+
+def _described(texts, gaps, n_rows):
+    parts = ((texts, "do not contain a real number"), (gaps, "have a gap"))
+    return " and ".join(f"{n:,} of {n_rows:,} rows {what}" for n, what in parts if n)
+
+
+@contextmanager
+def reading(path, what):
+    """Replace errors of libraries about a broken file, because they may quote its content."""
     try:
-        with path.open("rb") as file:
-            array = np.load(file, allow_pickle=False)
-    except _BROKEN:
-        raise ValueError(f"{path} is not a NumPy file of numbers.") from None
+        yield
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not a text file in UTF-8.") from None
+    except (MemoryError, ImportError):
+        raise
+    except Exception:
+        raise ValueError(f"{path} is not {what}.") from None
+
+
+def _npy(path, key, header):
+    with reading(path, "a NumPy file of numbers"), path.open("rb") as file:
+        array = np.load(file, allow_pickle=False)
     if not isinstance(array, np.ndarray):
         raise ValueError(f"{path} is an archive of arrays: change its suffix to .npz.")
     return None, array
@@ -284,23 +353,17 @@ def _refuse_inflated(path, declared):
 
 def zip_members(path):
     """Return the names of the members of an archive; ValueError if it would expand too much."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-    except _BROKEN:
-        raise ValueError(f"{path} is not a NumPy archive of numbers.") from None
+    with reading(path, "a NumPy archive of numbers"), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
     _refuse_inflated(path, sum(member.file_size for member in members))
     return [member.filename for member in members]
 
 
 def _npz(path, key, header):
     zip_members(path)
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            name = _name_of(archive.files, key)
-            count, array = len(archive.files), None if name is None else archive[name]
-    except _BROKEN:
-        raise ValueError(f"{path} is not a NumPy archive of numbers.") from None
+    with reading(path, "a NumPy archive of numbers"), np.load(path, allow_pickle=False) as archive:
+        name = _name_of(archive.files, key)
+        count, array = len(archive.files), None if name is None else archive[name]
     if array is None:
         raise ValueError(f"--key: choose one of the {count} arrays, by name or number from 0.")
     return None, array
@@ -324,32 +387,27 @@ def _parquet(path, key, header):
         raise ValueError("Parquet files need pandas: pip install sklearn-dptda[pandas].") from None
     try:
         from pyarrow.parquet import read_metadata
-
-        metadata = read_metadata(path)
     except ImportError:
         raise ValueError("Parquet files need pyarrow: pip install pyarrow.") from None
-    except (ValueError, OSError):
-        raise ValueError(f"{path} is not a Parquet file.") from None
+    with reading(path, "a Parquet file"):
+        metadata = read_metadata(path)
     # A column of one repeated value takes almost no space in the file, but eight bytes a row in
     # memory.
     _refuse_inflated(path, 8 * metadata.num_rows * metadata.num_columns)
-    try:
+    with reading(path, "a Parquet file"):
         frame = pd.read_parquet(path)
-    except (ValueError, OSError):
-        raise ValueError(f"{path} is not a Parquet file.") from None
     return [str(c) for c in frame.columns], frame.to_numpy()
 
 
 def _text(path, key, header):
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    with (
+        reading(path, "a table: a quotation mark may be missing"),
+        path.open(newline="", encoding="utf-8-sig") as file,
+    ):
         sample = file.read(4096)
         file.seek(0)
         delimiter = next((d for d in ",;\t" if d in sample), None)
-        rows = (
-            list(csv.reader(file, delimiter=delimiter))
-            if delimiter
-            else [line.split() for line in file]
-        )
+        rows = list(csv.reader(file, delimiter=delimiter) if delimiter else map(str.split, file))
     rows = [[cell.strip() for cell in row] for row in rows if any(cell.strip() for cell in row)]
     if not rows:
         raise ValueError(f"{path} is empty.")
@@ -382,4 +440,8 @@ def _is_header(row):
 
 
 def _is_name(cell):
-    return not is_missing(cell) and parsed(cell) is None
+    return not _is_missing(cell) and parsed(cell) is None
+
+
+# For each suffix, the reader, which returns names, if there are any, and cells. Others are texts.
+_READERS = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".pq": _parquet}

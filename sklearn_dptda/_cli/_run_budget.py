@@ -1,20 +1,20 @@
-"""The budget of a run, and what the run has spent."""
+"""The budget of a run: its ledger, whether the run fits it, and what is left."""
 
 import math
 import os
 from typing import Any
 
-from sklearn_dptda._cli._run_folder import LEDGER
-from sklearn_dptda._cli._terminal import tell
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
+from sklearn_dptda._cli._output import shown_loss
+from sklearn_dptda._cli._terminal import say, tell
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
 from sklearn_dptda.privacy._guarantee import Sums
 from sklearn_dptda.privacy._ledger_stores import shown_location
 
 # Said once, when a ledger is created.
-NO_DELTA = (
-    "the new ledger has no delta, so that it refuses every release with a delta above 0, which "
-    "those of cluster have by default. To allow them, create the ledger with --budget EPSILON "
-    "DELTA."
+_NO_DELTA = (
+    "note: the new ledger has no delta, so that it refuses every release with a delta above 0, "
+    "which those of cluster have by default. To allow them, create the ledger with --budget "
+    "EPSILON DELTA."
 )
 
 
@@ -39,12 +39,13 @@ class RunBudget:
             raise ValueError(
                 f"there is no ledger {self.shown}: pass --budget EPSILON [DELTA] to create it."
             )
-        if path is None:
-            self.plan_with = PrivacyAccountant(math.inf)
-        elif self._is_new:
-            self.plan_with = PrivacyAccountant(**self._budget)
-        else:
+        if path is not None and not self._is_new:
             self.plan_with = PrivacyAccountant.open(path, **self._budget)
+            return
+        try:
+            self.plan_with = PrivacyAccountant(**(self._budget or {"epsilon": math.inf}))
+        except ValueError as error:
+            raise ValueError(f"--budget: {error}") from None
 
     def _exists(self):
         if "://" not in self.path:
@@ -56,34 +57,40 @@ class RunBudget:
             return not self._budget
         return True
 
-    @property
-    def lacks_delta(self):
-        """Whether the run creates a ledger that refuses every release with a positive delta."""
+    def _lacks_delta(self):
         return self._is_new and self.plan_with.delta == 0 and math.isfinite(self.plan_with.epsilon)
 
-    def accountant(self, beside):
+    def accountant(self, folder):
         """Return the accountant that pays; of a run without a ledger, one in its hidden folder."""
         if self.path is None:
-            path = beside / LEDGER
-            if path.exists():
-                return PrivacyAccountant.open(path, keep=0)
-            return PrivacyAccountant(math.inf, path=path, keep=0)
+            return folder.ledger()
         if not self._is_new:
             return self.plan_with
         accountant = PrivacyAccountant(**self._budget, path=self.path)
-        if self.lacks_delta:
-            tell(f"note: {NO_DELTA}")
+        if self._lacks_delta():
+            tell(_NO_DELTA)
         return accountant
 
-    def left_after(self, plan):
-        """Return what would be left after a plan."""
-        state = self.state()
-        planned = ((each.guarantee.charge, each.count) for each in plan.releases)
-        return state.budget.rule().remaining(state.sums.plus(Sums.of(planned)))
-
-    def state(self):
-        """Return the budget, the sums, and what the ledger counts, without all its payments."""
-        return self.plan_with._ledger.read()
+    def print_plan(self, plan, remarks):
+        """Print what a run would pay and what would be left, or say why it would be refused."""
+        guarantees = [planned.guarantee for planned in plan.releases]
+        kinds = sorted({f"{each.unit}; {each.adjacency}" for each in guarantees})
+        say(
+            *str(plan).splitlines(),
+            f"privacy unit and adjacency: {' and '.join(kinds)}",
+            self.left(self.plan_with) + (" before the run" if self.path is not None else ""),
+            *remarks,
+            *([_NO_DELTA] if self._lacks_delta() else []),
+        )
+        try:
+            plan.check()
+        except (PrivacyBudgetExceeded, ValueError) as error:
+            raise ValueError(f"the run would be refused: {error}") from None
+        if self.path is not None:
+            state = self.plan_with._ledger.read()
+            sums = Sums.of((each.guarantee.charge, each.count) for each in plan.releases)
+            left = state.budget.rule().remaining(state.sums.plus(sums))
+            say(f"left after the run: {shown_loss(left)}")
 
     def left(self, accountant):
         """Return a message about the remaining budget."""
@@ -91,7 +98,5 @@ class RunBudget:
             return (
                 "no ledger: the cost of this run is not recorded (pass --ledger PATH to record it)"
             )
-        loss, place = accountant.remaining(), self.shown
-        if accountant.path is None:
-            place += ", which would be created"
-        return f"left in {place}: epsilon={loss.epsilon:g}, delta={loss.delta:g}"
+        place = self.shown + (", which would be created" if accountant.path is None else "")
+        return f"left in {place}: {shown_loss(accountant.remaining())}"

@@ -511,16 +511,17 @@ def _check_charges(
             continue
         raise ValueError(
             f"This ledger counts losses of {counted}; a loss of {other} cannot be added, because "
-            "one of these units may contain many of the other. Use the same privacy unit in all "
-            "estimators, by their parameters groups or unit, or use one ledger for each unit."
+            "one of these units may contain many of the other. Use a ledger for each unit, or the "
+            "same unit in all releases, by the parameters groups or unit."
         )
     kinds = {kind for kind in (*(n.adjacency for n in neighbours), state.adjacency) if kind}
     if len(kinds) > 1:
         counted = state.adjacency or min(kinds)
         raise ValueError(
             f"This ledger counts losses under {counted!r} adjacency; a loss under "
-            f"{max(kinds - {counted})!r} adjacency cannot be added. Use the same adjacency in all "
-            "estimators: adjacency='replace-one' is the one that diagrams and graphs have."
+            f"{max(kinds - {counted})!r} adjacency cannot be added. Use a ledger for each "
+            "adjacency, or the same one in all releases: adjacency='replace-one' is the one that "
+            "diagrams and graphs have."
         )
     sums = Sums.of(charges)
     if not rule.fits(state.sums.plus(sums)):

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from sklearn_dptda.__main__ import main
+from sklearn_dptda._cli._read_points import read_table
 
 RNG = np.random.default_rng(0)
 
@@ -54,6 +55,11 @@ def call(name, *options):
     """Run a command on its file, with the arguments that make it quick."""
     path = "graph.npy" if name == "graph" else "rows.npy"
     return main([name, path, *quickly(name, *options), "-o", "out"])
+
+
+def read_points(path, **options):
+    """Return the numbers in a file."""
+    return read_table(path, **options).numbers()
 
 
 def interrupted(*_, **__):

@@ -6,7 +6,7 @@ import pytest
 
 from sklearn_dptda import DTMFiltration
 from sklearn_dptda.__main__ import main
-from sklearn_dptda._cli._read_points import read_points
+from tests.cli._paying import read_points
 
 POINTS = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
 
@@ -74,12 +74,12 @@ def test_diagram_command_takes_bounds_per_coordinate(tmp_path):
     ("options", "message"),
     [
         (("--bounds", "-1", "1", "2"), "--bounds takes 2 numbers"),
-        (("--bounds", "1", "-1"), "crossed"),
-        (("--bounds", "-1", "1", "--epsilon", "0"), "epsilon"),
-        (("--bounds", "-1", "1", "--max-distance", "0"), "max_distance"),
-        (("--bounds", "-1", "1", "--epsilon", "inf"), "epsilon"),
+        (("--bounds", "1", "-1"), "--bounds are crossed"),
+        (("--bounds", "-1", "1", "--epsilon", "0"), "--epsilon must be"),
+        (("--bounds", "-1", "1", "--max-distance", "0"), "--max-distance must be"),
+        (("--bounds", "-1", "1", "--epsilon", "inf"), "--epsilon must be"),
         (("--bounds", "-1", "1", "--columns", "z"), "no column"),
-        (("--bounds", "-1", "1", "--dimensions", "0", "0"), "homology_dimensions"),
+        (("--bounds", "-1", "1", "--dimensions", "0", "0"), "--dimensions has duplicates"),
     ],
 )
 def test_diagram_command_refuses_mistakes_in_one_line(tmp_path, capsys, options, message):

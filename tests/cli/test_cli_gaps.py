@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.__main__ import main
-from sklearn_dptda._cli._read_points import read_points
+from tests.cli._paying import read_points
 
 BOX = ("--bounds", "-2", "2", "--epsilon", "50", "--resolution", "21", "-o", "out")
 

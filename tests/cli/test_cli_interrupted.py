@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,9 @@ from tests.cli._paying import ADJACENCY, LEDGER_OF_ONE, PAYING, ROWS, call, inte
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("_paid_run.read_labelled_points", "nothing was spent"),
+        ("_paid_run.read_table", "nothing was spent"),
         (
-            "_row_commands.ClusterRelease.content",
+            "_row_commands.Cluster.content",
             "epsilon=1, delta=1e-06 was spent. Run the same command with --resume to continue; it "
             "pays nothing more",
         ),
@@ -170,7 +171,7 @@ def test_paying_command_deletes_its_key_before_it_prints(folder, capsys, monkeyp
         assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json"]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sklearn_dptda._cli._row_commands.ClusterRelease.describe", describe)
+    monkeypatch.setattr("sklearn_dptda._cli._row_commands.Cluster.describe", describe)
     assert call("cluster") == 130
     expected = "interrupted: epsilon=1, delta=1e-06 was spent, and the release is complete\n"
     assert capsys.readouterr().err == expected
@@ -220,7 +221,7 @@ def test_paying_command_writes_elsewhere_if_the_disk_fails(folder, capsys, monke
 def test_resume_option_goes_on_and_pays_once(name, moment, folder, capsys, monkeypatch):
     where = {
         "draw": "sklearn_dptda.privacy.NoiseSource.__init__",
-        "write": "sklearn_dptda._cli._paid_run.write_all",
+        "write": "sklearn_dptda._cli._run_folder.RunFolder.write_all",
     }[moment]
     with monkeypatch.context() as patch:
         patch.setattr(where, interrupted)
@@ -236,10 +237,12 @@ def test_resume_option_goes_on_and_pays_once(name, moment, folder, capsys, monke
     np.save("rows.npy", ROWS[::-1] / 2)
     np.save("graph.npy", ADJACENCY[::-1, ::-1])
     assert call(name, *LEDGER_OF_ONE, "--resume") == 2
-    assert capsys.readouterr().err.endswith(
-        "error: the interrupted run in out had other arguments or another file. Nothing was "
-        "charged. Repeat the original command with --resume.\n"
-    )
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("error: the interrupted run in out is not continued. It had other ")
+    assert "Nothing was charged. Repeat the original command with --resume" in error
+    # What was stored already can be had from the ledger.
+    stored = "'sklearn-dptda ledger one.db --release 1' writes it" in error
+    assert stored == (moment == "write")
     for file, content in kept.items():
         Path(file).write_bytes(content)
     # The run is interrupted again before it has found the payment, and run with another ledger.
@@ -271,13 +274,13 @@ def test_place_of_a_ledger_contains_no_password(folder):
 
 def test_resume_option_refuses_other_arguments(folder, capsys, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("sklearn_dptda._cli._paid_run.write_all", interrupted)
+        patch.setattr("sklearn_dptda._cli._run_folder.RunFolder.write_all", interrupted)
         assert call("cluster", *LEDGER_OF_ONE) == 130
     capsys.readouterr()
     for other in (["--n-clusters", "3"], ["--epsilon", "0.5"], ["--kind", "tree"]):
         assert call("cluster", *LEDGER_OF_ONE, *other, "--resume") == 2
         error = capsys.readouterr().err
-        assert "had other arguments or another file. Nothing was charged." in error
+        assert "It had other options or another file" in error and "Nothing was charged" in error
         assert "may have been spent" not in error and "another name" not in error
     # The ledger has nothing left, but the advice is to continue the run.
     assert call("cluster", *LEDGER_OF_ONE, "--force") == 2
@@ -300,19 +303,68 @@ def test_paying_command_reports_a_ledger_that_fails(folder, capsys, monkeypatch)
 @pytest.mark.skipif(os.name != "posix", reason="no locks of files that end with a process")
 def test_resume_option_refuses_a_run_that_lives(folder, capsys, monkeypatch):
     def meanwhile(*_, **__):
-        monkeypatch.setattr("sklearn_dptda._cli._paid_run.write_all", write)
+        monkeypatch.setattr("sklearn_dptda._cli._run_folder.RunFolder.write_all", write)
         assert call("cluster", *LEDGER_OF_ONE, "--resume") == 2
         assert "another run is making" in capsys.readouterr().err
         return write(*_, **__)
 
-    write = sklearn_dptda._cli._paid_run.write_all
-    monkeypatch.setattr("sklearn_dptda._cli._paid_run.write_all", meanwhile)
+    write = sklearn_dptda._cli._run_folder.RunFolder.write_all
+    monkeypatch.setattr("sklearn_dptda._cli._run_folder.RunFolder.write_all", meanwhile)
     assert call("cluster", *LEDGER_OF_ONE) == 0
     assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json"]
 
 
 def test_paying_command_leaves_nothing_to_resume_if_unpaid(folder, capsys, monkeypatch):
-    monkeypatch.setattr("sklearn_dptda._cli._row_commands.ClusterRelease.release", interrupted)
+    monkeypatch.setattr("sklearn_dptda._cli._row_commands.Cluster.release", interrupted)
     assert call("cluster", *LEDGER_OF_ONE) == 130
     assert capsys.readouterr().err == "interrupted: nothing was spent\n"
     assert not list(Path("out").iterdir())
+
+
+def states(folder):
+    """Return the folders of ledgers in the state folder of the user."""
+    return list((folder / "state").glob("sklearn_dptda/ledgers/*"))
+
+
+@pytest.mark.parametrize("paid", [False, True])
+def test_paying_command_without_a_ledger_leaves_no_secret(paid, folder, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    moment = "_row_commands.Cluster.content" if paid else "_row_commands.Cluster.release"
+    for failure in (interrupted, lambda *_: 1 / 0):
+        with monkeypatch.context() as patch, suppress(ZeroDivisionError):
+            patch.setattr(f"sklearn_dptda._cli.{moment}", failure)
+            assert call("cluster") == 130
+        assert ("delta=1e-06 was spent" in capsys.readouterr().err) == paid
+        if not paid:
+            assert states(folder) == [] and os.listdir("out") == []
+            continue
+        # The secret lives as long as the folder of the run, whose other files are deleted.
+        assert [path.name for path in states(folder)[0].glob("secret")] == ["secret"]
+        (hidden,) = Path("out").iterdir()
+        assert sorted(os.listdir(hidden)) == ["ledger", "ledger.db", "lock", "name"]
+        assert call("cluster", "--resume") == 0
+        assert states(folder) == [] and len(os.listdir("out")) == 2
+        shutil.rmtree("out")
+
+
+@pytest.mark.parametrize("ledger", [LEDGER_OF_ONE, ()])
+def test_resume_option_of_another_user_says_what_can_be_done(ledger, folder, capsys, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn_dptda._cli._run_folder.RunFolder.write_all", interrupted)
+        assert call("cluster", *ledger) == 130
+    # Another user has another state folder, and so another secret.
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    capsys.readouterr()
+    assert call("cluster", *ledger, "--resume") == 2
+    error = capsys.readouterr().err
+    for cause in ("other options", "another file", "another version of", "another user, with an"):
+        assert cause in error
+    assert "as the same user and with the same version" in error and "Nothing was" in error
+    # What is recommended works.
+    command = "sklearn-dptda ledger one.db --release 1"
+    assert (f"'{command}' writes it" in error) == bool(ledger)
+    if ledger:
+        assert main(command.split()[1:]) == 0 and Path("release.zip").exists()
+    assert "choose another folder with -o" in error
+    command = ["cluster", "rows.npy", *PAYING["cluster"][0], "-o", "other"]
+    assert main([*command, "--ledger", "two.db", "--budget", "1", "1e-3"]) == 0

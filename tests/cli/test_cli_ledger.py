@@ -5,17 +5,13 @@ import json
 import re
 import sys
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sklearn_dptda.__main__ import main
-from sklearn_dptda._cli._paid_run import _check_neighbours
 from sklearn_dptda._cli._run_budget import RunBudget
-from sklearn_dptda.model_selection import planned_loss
-from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._stored_release import from_bytes
 from tests.cli._paying import call
@@ -121,7 +117,7 @@ def test_dry_run_option_and_extracts_repeat_no_payments(folder, capsys, monkeypa
     assert call("bounds", "--ledger", "l.db", "--dry-run") == 0
     assert "left after the run: epsilon=1.5, delta=0" in capsys.readouterr().out
     assert call("bounds", "--ledger", "l.db", "--dry-run", "--adjacency", "add-remove") == 2
-    assert "counts losses under replace-one adjacency" in capsys.readouterr().err
+    assert "counts losses under 'replace-one' adjacency" in capsys.readouterr().err
     assert call("bounds", "--ledger", "zcdp.db", "--dry-run") == 0
 
 
@@ -131,13 +127,6 @@ def test_run_budget_says_no_password_of_its_ledger(monkeypatch, capsys):
     monkeypatch.setattr(RunBudget, "_exists", lambda self: False)
     budget = RunBudget(url, [1.0])
     assert budget.left(budget.plan_with).startswith("left in postgresql://me:***@host/db, which")
-    guarantee = planned_loss(PrivateBounds(1.0)).releases[0].guarantee
-    for counted in (
-        replace(guarantee, unit="one person"),
-        replace(guarantee, adjacency="add-remove"),
-    ):
-        with pytest.raises(ValueError, match=r"the ledger postgresql://me:\*\*\*@host/db counts"):
-            _check_neighbours(budget.shown, counted, guarantee, True)
     with pytest.raises(ValueError, match="there is no ledger") as caught:
         RunBudget(url, None)
     assert "secret" not in str(caught.value)

@@ -1,6 +1,9 @@
 """Options and help of all commands."""
 
+import html
 import importlib
+import inspect
+import json
 import pkgutil
 import re
 import subprocess
@@ -12,11 +15,12 @@ import pytest
 import sklearn_dptda
 from sklearn_dptda import _cli
 from sklearn_dptda.__main__ import main
-from sklearn_dptda._cli._command import Command
+from sklearn_dptda._cli._command import Command, in_options
 from sklearn_dptda._cli._main import COMMANDS, REPEATABLE, build_parser, load_command
 from sklearn_dptda._cli._output import slow
+from sklearn_dptda.privacy import PrivacyAccountant
 from tests._fragile import wait_until
-from tests.cli._paying import PAYING
+from tests.cli._paying import PAYING, call
 
 
 @pytest.mark.conformance
@@ -77,6 +81,81 @@ def options_of(name):
     return parser, [a for a in parser._actions if a.option_strings and a.dest != "help"]
 
 
+FLAGS = {"max_points": "--max-points", "m": "--m", "adjacency": "--adjacency"}
+FLAGS |= {"directed": "--directed", "DPLloyd": "--kind kmeans"}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("The 'max_points' parameter of Kind must be an int.", "--max-points must be an int."),
+        ("m must be positive, and m is a mass.", "--m must be positive, and m is a mass."),
+        ("The box is bad: use max_points.", "The box is bad: use --max-points."),
+        ("use DPLloyd with delta=0, m=2", "use --kind kmeans with delta=0, m=2"),
+        ("pass adjacency='replace-one'", "pass --adjacency replace-one"),
+        ("Pass directed=True, or", "Pass --directed, or"),
+        ("asked for max_points=3, left", "asked for --max-points 3, left"),
+        ("there is no file out/max_points.csv", "there is no file out/max_points.csv"),
+        ("max_points.csv is empty", "max_points.csv is empty"),
+        ("The 'other' parameter of Kind is 1", "The 'other' parameter of Kind is 1"),
+    ],
+)
+def test_in_options_translates_names_of_parameters(message, expected):
+    assert in_options(message, FLAGS) == expected
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_of_parameters_have_their_text_and_default(name):
+    command = load_command(name)
+    assert bool(command.kinds) == (name not in ("demo", "ledger"))
+    for kind in command.kinds:
+        known = inspect.signature(kind).parameters
+        for parameter, option in command.options().items():
+            if parameter not in known:
+                continue
+            default = known[parameter].default
+            assert option.is_box == ("LOW" in option.takes.get("metavar", ""))
+            assert len(option.takes["help"]) > 20 and "``" not in option.takes["help"]
+            # The default, as a user would type it, gives the same value.
+            if isinstance(default, str | int | float) and not isinstance(default, bool):
+                assert option.takes["type"](f"{default}") == default
+
+
+@pytest.mark.conformance
+def test_options_in_the_documentation_exist():
+    root = Path(sklearn_dptda.__file__).parent.parent
+    if not (root / "doc").is_dir():
+        pytest.skip("the documentation is not beside the tests: an installed package")
+    pages = [root / "README.md", *root.glob("doc/**/*.md"), *root.glob("examples/**/*.py")]
+    known = {name: {s for a in options_of(name)[1] for s in a.option_strings} for name in COMMANDS}
+    found = 0
+    for page in pages:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        for name, arguments in re.findall(r"(?:sklearn_dptda|sklearn-dptda) (\w+) ([^`\n]*)", text):
+            if name in COMMANDS:
+                used = set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", arguments))
+                assert used <= known[name], (page.name, name)
+                found += len(used)
+    guide = (root / "doc" / "guide" / "command_line.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`(--[a-z-]+)", guide)) <= {"--help", *set().union(*known.values())}
+    assert found >= 40
+
+
+def test_options_reach_the_estimators(folder, capsys):
+    options = ["--kind", "tree", "--max-depth", "3", "--covariance-type", "diag"]
+    assert call("cluster", *options, "--ledger", "l.db", "--budget", "9", "1e-3") == 0
+    spend = PrivacyAccountant.open("l.db").spends()[0]
+    assert spend.estimator == "DPTree" and spend.parameters["max_depth"] == "3"
+    assert spend.parameters["covariance_type"] == "'diag'"
+    options = ["--dimensions", "0", "--dimensions", "1", "--utility", "sum", "--max-distance"]
+    assert call("diagram", *options, "none", "--seed", "0", "--report", "r.html") == 0
+    content = json.loads(Path("out/diagram.json").read_text(encoding="utf-8"))
+    assert set(content["diagrams"]) == {"H0", "H1"}
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert "'sum'" in html.unescape(page) and "PrivatePersistence: max_points" not in page
+
+
 @pytest.mark.conformance
 @pytest.mark.parametrize("name", COMMANDS)
 def test_parser_drops_no_repeated_option(name):
@@ -125,9 +204,10 @@ def test_repeated_options_add_to_lists_or_are_refused_unpaid(folder, capsys):
 def test_commands_registry_contains_every_command():
     names = [module.name for module in pkgutil.iter_modules(_cli.__path__)]
     modules = [importlib.import_module(f"sklearn_dptda._cli.{name}") for name in names]
-    found = [value for m in modules for value in vars(m).values() if isinstance(value, Command)]
+    kinds = [value for m in modules for value in vars(m).values() if isinstance(value, type)]
+    found = [kind for kind in kinds if issubclass(kind, Command) and hasattr(kind, "name")]
     commands = [load_command(name) for name in COMMANDS]
-    assert set(commands) >= set(found) and [c.name for c in commands] == list(COMMANDS)
+    assert set(commands) == set(found) and [c.name for c in commands] == list(COMMANDS)
 
 
 def test_cli_prints_in_one_module_only():

@@ -12,7 +12,7 @@ import pytest
 
 import sklearn_dptda
 from sklearn_dptda.__main__ import main
-from sklearn_dptda._cli._read_points import ColumnLabel
+from sklearn_dptda._cli._read_points import read_table
 from sklearn_dptda.privacy import PrivacyAccountant
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
@@ -120,12 +120,12 @@ def test_output_folder_of_another_run_is_refused_unpaid(folder, capsys):
 
 
 def test_output_files_that_came_meanwhile_are_not_overwritten(folder, capsys, monkeypatch):
-    def meanwhile(*_, **__):
+    def meanwhile(*arguments, **options):
         (folder / "out").mkdir()
         (folder / "out" / "clusters.csv").write_text("paid for")
-        return ROWS, [ColumnLabel(0), ColumnLabel(1)], None
+        return read_table(*arguments, **options)
 
-    monkeypatch.setattr("sklearn_dptda._cli._paid_run.read_labelled_points", meanwhile)
+    monkeypatch.setattr("sklearn_dptda._cli._paid_run.read_table", meanwhile)
     assert main([*CLUSTER, *LEDGER, "-o", "out"]) == 2
     assert "--force overwrites" in capsys.readouterr().err
     assert payments() == 0 and contents(folder / "out") == {"clusters.csv": b"paid for"}

@@ -83,23 +83,30 @@ MISTAKES = [
     ("diagram", ["--ledger", "no.db"], "there is no ledger no.db: pass --budget EPSILON"),
     ("bounds", ["--budget", "3"], "--budget needs a ledger"),
     ("bounds", ["--ledger", "l.db", "--budget", "1", "2", "3"], "--budget takes EPSILON"),
-    ("bounds", ["--ledger", "l.db", "--budget", "-1"], "epsilon must be a positive number"),
+    (
+        "bounds",
+        ["--ledger", "l.db", "--budget", "-1"],
+        "--budget: epsilon must be a positive",
+    ),
     ("bounds", ["--ledger", "rows.npy"], "cannot be used"),
     ("bounds", ["--ledger", "known.db", "--budget", "7"], "has the budget epsilon=5"),
-    ("bounds", ["--epsilon", "-1"], "--epsilon: must be positive and finite"),
-    ("bounds", ["--epsilon", "inf"], "--epsilon: must be positive and finite"),
-    ("bounds", ["--shape", "ball"], "invalid choice: 'ball'"),
+    ("bounds", ["--epsilon", "-1"], "--epsilon must be a float in the range (0.0, inf]"),
+    ("bounds", ["--epsilon", "inf"], "--epsilon must be positive and finite"),
+    ("bounds", ["--shape", "ball"], "--shape must be a str among {"),
     ("bounds", ["--start", "1", "2", "3"], "--start takes 2 numbers, or 2 numbers per"),
-    ("bounds", ["--start", "1", "-1"], "crossed"),
-    ("cluster", ["--bounds", "1", "-1"], "crossed"),
+    ("bounds", ["--start", "1", "-1"], "--start are crossed"),
+    ("cluster", ["--bounds", "1", "-1"], "--bounds are crossed"),
     ("cluster", ["--bounds", "0", "1", "0", "1", "0", "1"], "(2 here)"),
     (
         "cluster",
         ["--kind", "morse", "--delta", "0"],
-        "use --kind kmeans, tree or cube with --delta 0",
+        "--delta must be positive, since the noise is Gaussian. For pure differential privacy, use "
+        "--kind kmeans, --kind tree or --kind cube with delta=0",
     ),
-    ("cluster", ["--n-clusters", "0"], "at least 1"),
-    ("cluster", ["--adjacency", "none"], "invalid choice"),
+    ("cluster", ["--n-clusters", "0"], "--n-clusters must be an int in the range [1, inf)"),
+    ("cluster", ["--n-clusters", "two"], "argument --n-clusters: invalid int value"),
+    ("cluster", ["--max-depth", "4"], "--max-depth is not an option of --kind kmeans"),
+    ("cluster", ["--adjacency", "none"], "--adjacency must be a str among"),
     ("synthesize", ["--categories", "x"], "--categories takes NAME=A,B,C"),
     ("synthesize", ["--categories", "x=a,a"], "different values"),
     ("synthesize", ["--categories", "z=a,b"], "--categories: there is no column 'z'"),
@@ -129,8 +136,8 @@ def test_ledger_option_refuses_another_adjacency_unpaid(folder, capsys):
     assert call("diagram", *ledger) == 0
     assert call("cluster", *ledger) == 2
     error = capsys.readouterr().err
-    assert "the ledger budget.db counts losses under replace-one adjacency" in error
-    assert "Pass --adjacency replace-one." in error and "estimators" not in error
+    assert "This ledger counts losses under 'replace-one' adjacency" in error
+    assert "--adjacency replace-one is the one that diagrams" in error and "estimators" not in error
     assert call("cluster", *ledger, "--adjacency", "replace-one") == 0
     assert len(PrivacyAccountant.open("budget.db")) == 2
 
@@ -140,11 +147,11 @@ def test_ledger_option_refuses_other_units_in_words_of_the_shell(folder, capsys)
     PrivacyAccountant(9.0, 1e-3, path="added.db").spend(1.0, adjacency="add-remove")
     for dry in ([], ["--dry-run"]):
         call("diagram", "--ledger", "people.db", *dry)
-        assert "Use another ledger for this command." in "".join(capsys.readouterr())
+        assert "Use a ledger for each unit" in "".join(capsys.readouterr())
         call("diagram", "--ledger", "added.db", *dry)
         said = "".join(capsys.readouterr())
-        assert "Use a ledger in which all runs have this adjacency." in said
-        assert "--adjacency" not in said
+        assert "Use a ledger for each adjacency" in said
+        assert "--adjacency" not in said and "estimators" not in said
     assert not (folder / "out").exists()
 
 

@@ -194,13 +194,13 @@ def test_resume_option_refuses_a_run_with_other_people(folder, capsys, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("sklearn_dptda._cli._row_commands.ClusterRelease.content", interrupt)
+        patch.setattr("sklearn_dptda._cli._row_commands.Cluster.content", interrupt)
         assert call("cluster", "--groups", "patient", "--ledger", "l.db", "--budget", "9") == 130
     # One person has more rows than before, so that the others count less.
     write(folder / "visits.csv", ids=np.where(np.arange(len(IDS)) < 20, IDS[0], IDS))
     resumed = ["--groups", "patient", "--ledger", "l.db", "--resume"]
     assert call("cluster", *resumed) == 2
-    assert "had other arguments or another file" in capsys.readouterr().err
+    assert "It had other options or another file" in capsys.readouterr().err
     write(folder / "visits.csv")
     assert call("cluster", *resumed) == 0
     assert len(PrivacyAccountant.open("l.db")) == 1

@@ -78,14 +78,17 @@ def test_plan_command_replaces_a_link_by_its_picture(tmp_path, monkeypatch):
     ("options", "message"),
     [
         ((*PUBLIC,), "--loop-radius"),
-        ((*LOOP, "--persistence", "1"), "not allowed"),
+        ((*LOOP, "--persistence", "1"), "give either --loop-radius, or persistence"),
         (("--bounds", "0", "1", "--loop-radius", "0.3"), "--n"),
-        (("--n", "0", "--bounds", "0", "1", "--loop-radius", "0.3"), "at least 1"),
-        (("--n", "800", "--bounds", "0", "1", "--persistence", "0.3"), "m must be one number"),
-        ((*PUBLIC, "--loop-radius", "nan"), "loop_radius"),
-        ((*LOOP, "--confidence", "2"), "confidence"),
-        ((*LOOP, "--dimensions", "0"), "homology_dimension=1"),
-        ((*LOOP, "--max-points", "0"), "max_points"),
+        (
+            ("--n", "0", "--bounds", "0", "1", "--loop-radius", "0.3"),
+            "--n must be an integer",
+        ),
+        (("--n", "800", "--bounds", "0", "1", "--persistence", "0.3"), "--m must be one number"),
+        ((*PUBLIC, "--loop-radius", "nan"), "--loop-radius must be a positive number"),
+        ((*LOOP, "--confidence", "2"), "--confidence must be"),
+        ((*LOOP, "--dimensions", "0"), "--feature 1 is not one of"),
+        ((*LOOP, "--max-points", "0"), "--max-points must be"),
     ],
 )
 def test_plan_command_refuses_mistakes_in_one_line(capsys, options, message):

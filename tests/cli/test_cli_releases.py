@@ -17,8 +17,8 @@ from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._diagram_commands import _summary
 from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._main import COMMANDS
-from sklearn_dptda._cli._output import finite_or_nulls
-from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda._cli._output import write_json
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
 from tests.cli._paying import ADJACENCY, LEDGER_OF_ONE, PAYING, ROWS, UPPER, call, quickly
 
 
@@ -40,8 +40,12 @@ def test_diagram_command_files_agree_and_are_read_by_gudhi(folder):
         assert table[table[:, 0] == q][:, 3].tolist() == flags
 
 
-def test_finite_or_nulls_makes_infinities_null():
-    assert finite_or_nulls([[1.5, np.inf], [np.nan, 0]]) == [[1.5, None], [None, 0.0]]
+def test_write_json_makes_infinities_null(tmp_path):
+    guarantee = PrivacyGuarantee(1.0, 0.0, "replace-one", "one row", "none", "x", seeded=False)
+    content = {"x": np.array([[1.5, np.inf], [np.nan, 0]]), "y": (np.float64(-np.inf), 2)}
+    write_json(tmp_path / "x.json", guarantee, **content)
+    written = json.loads((tmp_path / "x.json").read_text())
+    assert written["x"] == [[1.5, None], [None, 0.0]] and written["y"] == [None, 2]
 
 
 NEVER = "the component that never dies, which every cloud has"
@@ -260,7 +264,7 @@ def test_graph_command_refuses_broken_graphs_in_one_line(folder, capsys):
     assert "Some lines of loop.csv join a node with itself. Remove these lines." in error
     np.save("directed.npy", UPPER.astype(float))
     assert main(["graph", "directed.npy", "-o", "out"]) == 2
-    assert "pass --directed" in capsys.readouterr().err
+    assert "Pass --directed" in capsys.readouterr().err
     assert main(["graph", "loop.csv", "-o", "out"]) == 2
     assert "--nodes must be given" in capsys.readouterr().err
 
@@ -311,4 +315,4 @@ def test_betti_command_prints_and_writes_counts(folder, capsys, rng):
     rows = np.loadtxt("out/betti.csv", delimiter=",", skiprows=1)
     assert rows.tolist() == [[0, 1], [1, 1]]
     assert call("betti", "--force", "--dimensions", "1", "--max-count", "0") == 2
-    assert "max_count" in capsys.readouterr().err
+    assert "--max-count must be" in capsys.readouterr().err
