@@ -155,8 +155,6 @@ class Diagram(_FunctionCommand):
     name = "diagram"
     files = ("diagram.json", "diagram.csv", "diagram.pers", "diagram.png")
     kinds = (DTMFiltration, PrivatePersistence)
-    # The chain is for comparisons: its guarantee is nominal.
-    hidden = frozenset({"mechanism", "n_iter", "proposal_scale"})
 
     def remarks(self):
         yield from super().remarks()

@@ -50,7 +50,7 @@ class Plan(Command):
     arguments = SCALE_ARGUMENT | {"-o --out": {"help": "folder for the picture"}}
     kinds = (plan_release, PrivatePersistence)
     # A plan is for the release of the command diagram.
-    hidden = Diagram.hidden | {"private", "epsilon", "clipped_share"}
+    hidden = frozenset({"private", "epsilon", "clipped_share"})
     names = {
         "n_points": "n",
         "homology_dimension": "feature",

@@ -83,8 +83,6 @@ class Cluster(_RowCommand):
         }
     }
     kinds = tuple(_KINDS.values())
-    # Labels of rows are not released.
-    hidden = frozenset({"predict_method"})
 
     def __init__(self, args):
         self.args = args

@@ -196,7 +196,8 @@ def _parameters(estimator: BaseEstimator, others: Mapping[str, Any]) -> str:
     rows = {name: repr(value) for name, value in others.items() if value is not None}
     for _, step in steps:
         for name, value in public_parameters(step).items():
-            if value is not None and not isinstance(value, PrivacyAccountant):
+            said = rows.get(name) == repr(value)
+            if value is not None and not said and not isinstance(value, PrivacyAccountant):
                 rows[f"{type(step).__name__}: {name}"] = repr(value)
     return _table(rows.items()) if rows else "<p>All parameters have their default values.</p>"
 

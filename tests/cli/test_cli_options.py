@@ -1,6 +1,5 @@
 """Options and help of all commands."""
 
-import html
 import importlib
 import inspect
 import json
@@ -143,17 +142,18 @@ def test_options_in_the_documentation_exist():
 
 
 def test_options_reach_the_estimators(folder, capsys):
-    options = ["--kind", "tree", "--max-depth", "3", "--covariance-type", "diag"]
+    options = ["--kind", "tree", "--max-depth", "3", "--covariance-share", "0.5"]
     assert call("cluster", *options, "--ledger", "l.db", "--budget", "9", "1e-3") == 0
     spend = PrivacyAccountant.open("l.db").spends()[0]
     assert spend.estimator == "DPTree" and spend.parameters["max_depth"] == "3"
-    assert spend.parameters["covariance_type"] == "'diag'"
-    options = ["--dimensions", "0", "--dimensions", "1", "--utility", "sum", "--max-distance"]
+    assert spend.parameters["covariance_share"] == "0.5"
+    options = ["--dimensions", "0", "--dimensions", "1", "--max-points", "3", "--max-distance"]
     assert call("diagram", *options, "none", "--seed", "0", "--report", "r.html") == 0
     content = json.loads(Path("out/diagram.json").read_text(encoding="utf-8"))
     assert set(content["diagrams"]) == {"H0", "H1"}
     page = Path("r.html").read_text(encoding="utf-8")
-    assert "'sum'" in html.unescape(page) and "PrivatePersistence: max_points" not in page
+    # A parameter is named once.
+    assert "<th>max_points</th><td>3</td>" in page and "PrivatePersistence: max_points" not in page
 
 
 @pytest.mark.conformance

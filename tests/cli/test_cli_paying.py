@@ -101,7 +101,7 @@ MISTAKES = [
         "cluster",
         ["--kind", "morse", "--delta", "0"],
         "--delta must be positive, since the noise is Gaussian. For pure differential privacy, use "
-        "--kind kmeans, --kind tree or --kind cube with delta=0",
+        "--kind kmeans or --kind tree with delta=0",
     ),
     ("cluster", ["--n-clusters", "0"], "--n-clusters must be an int in the range [1, inf)"),
     ("cluster", ["--n-clusters", "two"], "argument --n-clusters: invalid int value"),
