@@ -481,4 +481,21 @@ FRAGMENTS = {
         upper : float
             Public upper bound of the function, in its units.
     """,
+    "class_of_diagrams": """
+        confidence : float, default=0.95
+            Probability with which the statement holds, in (0, 1).
+        n_features : int or sequence of int, default=2
+            Largest number of points longer than the floor, without the essential component: one
+            for all homology dimensions, or one for each.
+        floor : float, default=None
+            Half the persistence, in the units of the function, up to which any number of points
+            is allowed. None uses the sensitivity. A smaller cap lowers the floor as much as the
+            sensitivity.
+    """,
+    "smaller_caps": """
+        smaller_caps : sequence of (sensitivity, upper), default=()
+            Public numbers of the function under smaller caps, from which the release draws:
+            the attribute ``smaller_caps`` of a :class:`GridFiltration`. The statement then
+            applies to the exact diagrams under the cap that is drawn.
+    """,
 }

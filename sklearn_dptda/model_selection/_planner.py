@@ -10,6 +10,7 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Literal
 
@@ -21,11 +22,11 @@ from sklearn_dptda._typing import Bounds, FloatArray
 from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.filtration._dtm import neighbour_count
 from sklearn_dptda.filtration._grid_filtration import resolution_for
-from sklearn_dptda.model_selection._release_plan import Detection, ReleasePlan, rounded_up
+from sklearn_dptda.model_selection._release_plan import ReleasePlan, rounded_up, threshold
 from sklearn_dptda.persistence import PrivatePersistence
 from sklearn_dptda.persistence._cubical import check_dimensions
-from sklearn_dptda.persistence._error_bounds import PART, least_epsilon
-from sklearn_dptda.privacy._parameters import check_confidence, quoted
+from sklearn_dptda.persistence._error_bounds import PART, DiagramErrors
+from sklearn_dptda.privacy._parameters import check_confidence, check_positive, quoted
 from sklearn_dptda.utils._bounds import check_bounds
 
 _LOG = logging.getLogger(__name__)
@@ -172,7 +173,7 @@ def plan_release(
         raise ValueError("share and spread describe a loop and can only be used with loop_radius.")
     if not isinstance(m, Real):
         raise ValueError(f"m must be one number if persistence is given; got {quoted(m)}.")
-    _check_positive("persistence", persistence)
+    check_positive(persistence=persistence)
     return search.best([search.candidate(float(m), float(persistence))])
 
 
@@ -189,7 +190,7 @@ def _coordinates(bounds, n_dims):
 
 
 def _check_loop(radius, share, spread, homology_dimension, sides):
-    _check_positive("loop_radius", radius)
+    check_positive(loop_radius=radius)
     if not 0 < share <= 1:
         raise ValueError(f"share must be in (0, 1]; got {quoted(share)}.")
     if not 0 <= spread < math.inf:
@@ -201,11 +202,6 @@ def _check_loop(radius, share, spread, homology_dimension, sides):
             f"bounds have no room for a loop of loop_radius={radius!r}. Use a smaller radius or "
             "larger bounds."
         )
-
-
-def _check_positive(name, value):
-    if not 0 < value < math.inf:
-        raise ValueError(f"{name} must be a positive number; got {quoted(value)}.")
 
 
 @dataclass(frozen=True)
@@ -245,17 +241,30 @@ def bounds_ahead(filtration, n_points, n_dims):
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A filtration, and the persistence of the feature in it."""
+    """A filtration, the errors of its diagrams, and the persistence of the feature in it."""
 
     filtration: DTMFiltration
-    ahead: BoundsAhead
+    errors: DiagramErrors
     persistence: float
     sampling_error: float
+    grid_error: float
+
+    @property
+    def sensitivity(self) -> float:
+        return self.errors.caps[0][0]
 
     @property
     def visible(self) -> float:
         """Persistence minus the losses by sampling and by the grid."""
-        return self.persistence - self.sampling_error - 2 * self.ahead.grid_error
+        return self.persistence - self.sampling_error - 2 * self.grid_error
+
+    def shown_at(self, epsilon, dimension) -> bool:
+        """Whether the feature, of this dimension, is flagged."""
+        errors = self.errors.at(rounded_up(epsilon))
+        # Outside of these limits, the bound alone decides, and the floor is not computed.
+        if not 2 * errors.bound < self.visible < 4 * errors.bound:
+            return 2 * errors.bound < self.visible
+        return bool(self.visible >= threshold(errors.bound, errors.noise_floor(dimension)))
 
 
 @dataclass(frozen=True)
@@ -291,11 +300,20 @@ class _Search:
         low, high = self.bounds
         resolution = resolution_for(_GRID_LOSS * persistence / 2, high - low)
         filtration = self._filtration(m, resolution, cap)
+        ahead = self._ahead(filtration)
+        caps = [(ahead.sensitivity, ahead.upper), *ahead.smaller_caps]
         return _Candidate(
             filtration=filtration,
-            ahead=self._ahead(filtration),
+            errors=DiagramErrors(
+                self.private,
+                caps,
+                self.confidence,
+                self.n_features,
+                moved=ahead.approximation_error,
+            ),
             persistence=persistence,
             sampling_error=sampling_error,
+            grid_error=ahead.grid_error,
         )
 
     def _filtration(self, m, resolution, cap):
@@ -318,16 +336,35 @@ class _Search:
         """Return the plan of the candidate that is visible at the smallest epsilon."""
         # The noise is proportional to the sensitivity. In this order, the first candidate is nearly
         # always the best.
-        candidates = sorted(candidates, key=lambda c: c.visible / c.ahead.sensitivity, reverse=True)
+        candidates = sorted(candidates, key=lambda c: c.visible / c.sensitivity, reverse=True)
         chosen, least = self._least(candidates)
         if chosen is None:
             raise ValueError(_hopeless(candidates))
-        plan = self._plan(chosen, rounded_up(least))
-        if self.max_distance is None and plan.max_distance != _DEFAULT_CAP:
+        dearer = None
+        if self.max_distance is None and chosen.filtration.max_distance != _DEFAULT_CAP:
             others = [c for c in candidates if c.filtration.max_distance == _DEFAULT_CAP]
             _, dearer = self._least(others)
-            plan = replace(plan, epsilon_without_cap=dearer)
-        return plan
+        errors = chosen.errors.at(rounded_up(least))
+        sensitivity, upper = errors.caps[0]
+        return ReleasePlan(
+            n_points=self.n_points,
+            epsilon=errors.private.epsilon,
+            m=chosen.filtration.m,
+            max_distance=chosen.filtration.max_distance,
+            resolution=chosen.filtration.resolution,
+            error_bound=errors.bound,
+            noise_floor=errors.noise_floor(self.homology_dimension),
+            persistence=chosen.persistence,
+            sampling_error=chosen.sampling_error,
+            grid_error=chosen.grid_error,
+            sensitivity=sensitivity,
+            upper=upper,
+            homology_dimension=self.homology_dimension,
+            confidence=self.confidence,
+            _filtration=chosen.filtration,
+            _errors=errors,
+            epsilon_without_cap=dearer,
+        )
 
     def _least(self, candidates):
         """Return the candidate that is visible at the smallest epsilon, if any, and the epsilon."""
@@ -335,50 +372,15 @@ class _Search:
         for number, candidate in enumerate(candidates, 1):
             _LOG.info("candidate %d of %d", number, len(candidates))
             # An error bound is never below the sensitivity.
-            if candidate.visible <= 2 * candidate.ahead.sensitivity:
+            if candidate.visible <= 2 * candidate.sensitivity:
                 continue
-            detection = self._detection(candidate)
-
-            def shows(epsilon, detection=detection, visible=candidate.visible):
-                return detection.shows(visible, rounded_up(epsilon))
-
+            shows = partial(candidate.shown_at, dimension=self.homology_dimension)
             # Bisection is slow, and only used for candidates that are better than the best so far.
             if chosen is None or shows(least * (1 - PART)):
-                epsilon = least_epsilon(shows, candidate.ahead.sensitivity, candidate.ahead.upper)
+                epsilon = candidate.errors.least_epsilon(shows)
                 if epsilon < least:
                     chosen, least = candidate, epsilon
         return chosen, least
-
-    def _detection(self, candidate):
-        return Detection(
-            self.private,
-            candidate.ahead,
-            homology_dimension=self.homology_dimension,
-            confidence=self.confidence,
-            n_features=self.n_features,
-        )
-
-    def _plan(self, chosen, epsilon):
-        detection = self._detection(chosen)
-        error, floor = detection.at(epsilon)
-        return ReleasePlan(
-            n_points=self.n_points,
-            epsilon=epsilon,
-            m=chosen.filtration.m,
-            max_distance=chosen.filtration.max_distance,
-            resolution=chosen.filtration.resolution,
-            error_bound=error,
-            noise_floor=floor,
-            persistence=chosen.persistence,
-            sampling_error=chosen.sampling_error,
-            grid_error=chosen.ahead.grid_error,
-            sensitivity=chosen.ahead.sensitivity,
-            upper=chosen.ahead.upper,
-            homology_dimension=self.homology_dimension,
-            confidence=self.confidence,
-            _filtration=chosen.filtration,
-            _detection=detection,
-        )
 
 
 def _hopeless(candidates):
@@ -388,9 +390,9 @@ def _hopeless(candidates):
     best = candidates[0]
     return (
         f"No epsilon shows this feature. With m={best.filtration.m:g}, it persists for "
-        f"{best.persistence:.3g}. The grid may hide up to {2 * best.ahead.grid_error:.2g} of this "
+        f"{best.persistence:.3g}. The grid may hide up to {2 * best.grid_error:.2g} of this "
         f"and sampling up to {best.sampling_error:.2g}, and one point changes it by "
-        f"{best.ahead.sensitivity:.2g}. Use more points or a smaller box."
+        f"{best.sensitivity:.2g}. Use more points or a smaller box."
     )
 
 

@@ -13,50 +13,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import DTMFiltration
-from sklearn_dptda.persistence import bottleneck_error_bound, noise_floor
-from sklearn_dptda.persistence._cubical import check_dimensions
+from sklearn_dptda.persistence._error_bounds import DiagramErrors
+from sklearn_dptda.persistence._error_statement import FEATURE_NAMES
 
-# Names of features by homology dimension.
-_FEATURES = {0: "component", 1: "loop", 2: "void"}
 # Number of values of a curve in each factor of ten of epsilon.
 _EPSILONS_PER_DECADE = 8
-
-
-class Detection:
-    """Error bounds and noise floors of a private diagram, which decide what is flagged."""
-
-    def __init__(self, private, ahead, *, homology_dimension, confidence, n_features):
-        self._private = private
-        self._place = check_dimensions(private.homology_dimensions)[0].index(homology_dimension)
-        self._off = ahead.approximation_error
-        self._public = ahead.sensitivity, ahead.upper
-        self._options = {
-            "confidence": confidence,
-            "n_features": n_features,
-            "floor": ahead.sensitivity + ahead.approximation_error,
-            "smaller_caps": ahead.smaller_caps,
-        }
-
-    def private_at(self, epsilon):
-        """Return the estimator with this epsilon."""
-        return clone(self._private).set_params(epsilon=epsilon)
-
-    def at(self, epsilon):
-        """Return the error bound, and the noise floor of the dimension of the feature."""
-        private = self.private_at(epsilon)
-        floors = noise_floor(private, *self._public, **self._options)
-        return self._error(private), floors[self._place]
-
-    def shows(self, persistence, epsilon):
-        """Whether a feature of this persistence is flagged."""
-        error = self._error(self.private_at(epsilon))
-        # Outside of these limits, the error alone decides, and the floor is not computed.
-        if not 2 * error < persistence < 4 * error:
-            return 2 * error < persistence
-        return bool(persistence >= threshold(*self.at(epsilon)))
-
-    def _error(self, private):
-        return self._off + bottleneck_error_bound(private, *self._public, **self._options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +119,7 @@ class ReleasePlan:
     homology_dimension: int
     confidence: float
     _filtration: DTMFiltration = field(repr=False)
-    _detection: Detection = field(repr=False)
+    _errors: DiagramErrors = field(repr=False)
     epsilon_without_cap: float | None = None
 
     @property
@@ -174,7 +135,7 @@ class ReleasePlan:
         Pipeline
             A new, unfitted pipeline. Set an accountant before you fit it.
         """
-        return make_pipeline(clone(self._filtration), self._detection.private_at(self.epsilon))
+        return make_pipeline(clone(self._filtration), clone(self._errors.private))
 
     def curve(self, epsilons: ArrayLike | None = None) -> PlanCurve:
         """Compute error bounds and thresholds over a range of epsilon.
@@ -192,13 +153,13 @@ class ReleasePlan:
         if epsilons is None:
             epsilons = self.epsilon * np.geomspace(0.1, 10, 2 * _EPSILONS_PER_DECADE + 1)
         values = np.asarray(epsilons, dtype=float)
-        pairs = [self._detection.at(epsilon) for epsilon in values.tolist()]
-        errors, floors = np.array(pairs).T
-        thresholds = threshold(errors, floors)
-        return PlanCurve(epsilons=values, error_bounds=errors, thresholds=thresholds)
+        errors = [self._errors.at(epsilon) for epsilon in values.tolist()]
+        bounds = np.array([each.bound for each in errors])
+        floors = np.array([each.noise_floor(self.homology_dimension) for each in errors])
+        return PlanCurve(values, bounds, threshold(bounds, floors))
 
     def __str__(self):
-        name = _FEATURES.get(self.homology_dimension, f"class of H{self.homology_dimension}")
+        name = FEATURE_NAMES.get(self.homology_dimension, f"class of H{self.homology_dimension}")
         lost = f"of which the grid may hide up to {2 * self.grid_error:.2g}"
         if self.sampling_error:
             lost += f" and sampling up to {self.sampling_error:.2g}"

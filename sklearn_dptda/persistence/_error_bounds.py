@@ -11,10 +11,11 @@ Proof: doc/theory/private_cap.md, "Bounds of its error".
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from numbers import Integral, Number
-from typing import Any
+from typing import NamedTuple, Self
 
 from sklearn.base import BaseEstimator, clone
 
@@ -23,12 +24,10 @@ from sklearn_dptda.persistence._cubical import check_dimensions
 from sklearn_dptda.persistence._error_levels import (
     BirthVolumes,
     DiagramVolumes,
+    DrawTails,
     Odds,
-    Part,
-    error_level,
-    noise_level,
+    Volumes,
 )
-from sklearn_dptda.persistence._exact_sampler import DecayTable
 from sklearn_dptda.persistence._mechanisms import ExactMechanism, mechanism_of
 from sklearn_dptda.persistence._private_cap import Public, grids_of_caps, prior_of_caps
 from sklearn_dptda.privacy._parameters import check_confidence, check_positive, quoted
@@ -67,22 +66,11 @@ def bottleneck_error_bound(
     Parameters
     ----------
     %(public_numbers)s
-    confidence : float, default=0.95
-        Probability that the bound holds, in (0, 1).
-    n_features : int or sequence of int, default=2
-        Largest number of points longer than the floor, without the essential component: one
-        for all homology dimensions, or one for each.
-    floor : float, default=None
-        Half the persistence, in the units of the function, up to which any number of points
-        is allowed. None uses the sensitivity. A smaller cap lowers the floor as much as the
-        sensitivity.
+    %(class_of_diagrams)s
     inside : bool, default=False
         Whether to assume that these features are born later than the bound, and die earlier
         than ``upper`` minus the bound. The bound is then about a fifth smaller.
-    smaller_caps : sequence of (sensitivity, upper), default=()
-        Public numbers of the function under smaller caps, from which the release draws:
-        the attribute ``smaller_caps`` of a :class:`GridFiltration`. The bound then applies
-        to the distance from the exact diagrams under the cap that is drawn.
+    %(smaller_caps)s
 
     Returns
     -------
@@ -107,39 +95,8 @@ def bottleneck_error_bound(
     >>> round(bottleneck_error_bound(PrivatePersistence(2.0), sensitivity=0.0034, upper=2.75), 2)
     0.15
     """
-    return max(
-        error_bounds_of_caps(
-            private,
-            [(sensitivity, upper), *smaller_caps],
-            confidence=confidence,
-            n_features=n_features,
-            floor=floor,
-            inside=inside,
-        )
-    )
-
-
-def error_bounds_of_caps(
-    private: BaseEstimator,
-    caps: Sequence[Public],
-    *,
-    confidence: float,
-    n_features: int | Sequence[int],
-    floor: float | None,
-    inside: bool = False,
-) -> list[float]:
-    """Return one bound for each cap that may be drawn, all jointly valid; zero if none is."""
-    check_confidence(confidence)
-    settings = _settings_of(private, caps, n_features, floor, inside)
-    share = _share(confidence, settings)
-    errors = []
-    for setting in settings:
-        groups = tuple(tuple(chain.from_iterable(group)) for group in setting.groups)
-        odds = _odds(setting, settings[0], settings[0].groups[0])
-        r = error_level(groups, setting.table, share, odds)
-        # Rounding to the grid adds half a step.
-        errors.append(math.inf if r is None else (r + 0.5) * setting.step)
-    return errors or [0.0]
+    caps = [(sensitivity, upper), *smaller_caps]
+    return DiagramErrors(private, caps, confidence, n_features, floor, inside).bound
 
 
 @fill_doc
@@ -165,18 +122,8 @@ def noise_floor(
     Parameters
     ----------
     %(public_numbers)s
-    confidence : float, default=0.95
-        Probability that no noise point exceeds the noise floor, in (0, 1).
-    n_features : int or sequence of int, default=2
-        Largest number of points of the other dimensions that are longer than the floor,
-        without the essential component: one for all homology dimensions, or one for each.
-    floor : float, default=None
-        Half the persistence, in the units of the function, up to which any number of points
-        is allowed. None uses the sensitivity. A smaller cap lowers the floor as much as the
-        sensitivity.
-    smaller_caps : sequence of (sensitivity, upper), default=()
-        Public numbers of the function under smaller caps, from which the release draws:
-        the attribute ``smaller_caps`` of a :class:`GridFiltration`.
+    %(class_of_diagrams)s
+    %(smaller_caps)s
 
     Returns
     -------
@@ -196,25 +143,11 @@ def noise_floor(
     >>> round(loops, 2)
     0.16
     """
-    check_confidence(confidence)
     caps = [(sensitivity, upper), *smaller_caps]
-    settings = _settings_of(private, caps, n_features, floor)
-    share = _share(confidence, settings)
-    highest = [0.0] * len(check_dimensions(private.homology_dimensions)[0])
-    for setting in settings:
-        floors = []
-        for group, default in zip(setting.groups, settings[0].groups, strict=True):
-            for i, (part, *birth) in enumerate(group):
-                others = (*birth, *chain.from_iterable(group[:i] + group[i + 1 :]))
-                empty = (default[i][0].without_long(), *default[i][1:])
-                odds = _odds(setting, settings[0], (*default[:i], empty, *default[i + 1 :]))
-                r = noise_level(part.without_long(), others, setting.table, share, odds)
-                # Lengths are whole steps. Half a step covers the rounding of floats.
-                floors.append(math.inf if r is None else (2 * r + 0.5) * setting.step)
-        highest = [*map(max, highest, floors)]
-    return tuple(highest)
+    return DiagramErrors(private, caps, confidence, n_features, floor).noise_floors
 
 
+@fill_doc
 def epsilon_for_error(
     error: float,
     private: BaseEstimator,
@@ -229,35 +162,19 @@ def epsilon_for_error(
 ) -> float:
     """Compute the epsilon at which private diagrams are within a given error of the exact ones.
 
-    The result depends only on public numbers, so it costs no privacy.
+    The ``epsilon`` of ``private`` is not used. The result depends only on public numbers, so it
+    costs no privacy.
 
     Parameters
     ----------
     error : float
         Bottleneck distance that the diagrams must not exceed, in the units of the function.
-    private : PrivatePersistence
-        The estimator whose parameters are used, except for ``epsilon``. It need not be
-        fitted.
-    sensitivity : float
-        Largest change of the function (sup norm) when one record is replaced, in the units
-        of the function.
-    upper : float
-        Public upper bound of the function, in its units.
-    confidence : float, default=0.95
-        Probability with which the diagrams are within ``error``, in (0, 1).
-    n_features : int or sequence of int, default=2
-        Largest number of points longer than the floor, without the essential component: one
-        for all homology dimensions, or one for each.
-    floor : float, default=None
-        Half the persistence, in the units of the function, up to which any number of points
-        is allowed. None uses the sensitivity. A smaller cap lowers the floor as much as the
-        sensitivity.
+    %(public_numbers)s
+    %(class_of_diagrams)s
     inside : bool, default=False
         Whether to assume that these features are born later than the bound, and die earlier
-        than ``upper`` minus the bound. A smaller epsilon then suffices.
-    smaller_caps : sequence of (sensitivity, upper), default=()
-        Public numbers of the function under smaller caps, from which the release draws:
-        the attribute ``smaller_caps`` of a :class:`GridFiltration`.
+        than ``upper`` minus the bound. The bound is then about a fifth smaller.
+    %(smaller_caps)s
 
     Returns
     -------
@@ -277,119 +194,156 @@ def epsilon_for_error(
     """
     if not error > 0:
         raise ValueError(f"error must be positive; got {quoted(error)}.")
-    check_positive(sensitivity=sensitivity, upper=upper)
-
-    def suffices(epsilon: float) -> bool:
-        at = clone(private).set_params(epsilon=epsilon)
-        bound = bottleneck_error_bound(
-            at,
-            sensitivity,
-            upper,
-            confidence=confidence,
-            n_features=n_features,
-            floor=floor,
-            inside=inside,
-            smaller_caps=smaller_caps,
-        )
-        return bound <= error
-
-    # No epsilon makes an error bound smaller than the floor, and looking for one takes seconds.
-    # The call checks the other parameters.
-    least = min(sensitivity if floor is None else floor, upper)
-    if not suffices(sensitivity / upper) and error < least:
-        return math.inf
-    return least_epsilon(suffices, sensitivity, upper)
+    caps = [(sensitivity, upper), *smaller_caps]
+    return DiagramErrors(private, caps, confidence, n_features, floor, inside).epsilon_for(error)
 
 
-def least_epsilon(
-    suffices: Callable[[float], bool], sensitivity: float, upper: float, part: float = PART
-) -> float:
-    """Return the least sufficient epsilon, too large by at most this part of it, or ``inf``.
+class _Cap(NamedTuple):
+    """Step of the grid, and tails of the draws, under one cap."""
 
-    Errors depend on the loss over the whole range, ``epsilon * upper / sensitivity``, so this
-    quantity is bisected. It is assumed that every epsilon above a sufficient one suffices.
-    """
-    per_loss = sensitivity / upper
-    low, high = _MIN_LOSS, _LEAP * _MIN_LOSS
-    while not suffices(high * per_loss):
-        low, high = high, _LEAP * high
-        if high > _MAX_LOSS:
-            return math.inf
-    while high > low * (1 + part):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if suffices(middle * per_loss) else (middle, high)
-    return high * per_loss
+    step: float
+    tails: DrawTails
 
 
 @dataclass(frozen=True)
-class _Setting:
-    """Step of the grid, weights of levels, and the dimensions of each draw under one cap."""
+class DiagramErrors:
+    """Errors of the private diagrams of one function, from public numbers.
 
-    step: float
-    table: DecayTable
-    groups: "tuple[tuple[Part, ...], ...]"
-    weight: int
-
-
-def _share(confidence: float, settings: Sequence[_Setting]) -> float:
-    """Return the confidence for each cap that makes all statements hold jointly."""
-    return 1 - (1 - float(confidence)) / max(len(settings), 1)
-
-
-def _settings_of(
-    private: BaseEstimator,
-    caps: Sequence[Public],
-    n_features: int | Sequence[int],
-    floor: float | None,
-    inside: bool = False,
-) -> list[_Setting]:
-    """Check public numbers, and return the settings of each cap; none if the release is exact."""
-    sensitivity, upper = caps[0]
-    check_positive(sensitivity=sensitivity, upper=upper)
-    if private.mechanism != "exact":
-        raise ValueError(
-            "mechanism='mcmc' has no error bound, because the law of a stopped chain is unknown. "
-            "Use mechanism='exact'."
-        )
-    floor = sensitivity if floor is None else floor
-    if not 0 <= floor < math.inf:
-        raise ValueError(f"floor must be a finite number of at least 0; got {quoted(floor)}.")
-    dimensions, _ = check_dimensions(private.homology_dimensions)
-    n = len(dimensions)
-    numbers: list[Any] = (
-        [n_features] * n if isinstance(n_features, int | Number) else list(n_features)
-    )
-    if len(numbers) != n or any(not isinstance(j, Integral) or j < 0 for j in numbers):
-        raise ValueError(
-            f"n_features must be an integer of at least 0, or one for each of {n} homology "
-            f"dimensions; got {quoted(n_features)}."
-        )
-    mechanism = mechanism_of(private, dimensions)
-    if not isinstance(mechanism, ExactMechanism):
-        return []
-    mechanism.check(sensitivity, upper)
-    law, weights = mechanism.prepare(sensitivity, upper), prior_of_caps(mechanism, caps)
-    caps = caps[: len(weights)]
-    settings = []
-    grids = [law.grid, *grids_of_caps(law.grid, caps[1:])]
-    for weight, grid, (own, _) in zip(weights, grids, caps, strict=True):
-        # Rounding changes half the persistence by up to half a step.
-        steps = min(math.ceil((floor - sensitivity + own) / grid.step + 0.5), grid.size)
-        birth = (BirthVolumes(grid.size, inside, law.birth_decay),)
-        parts: tuple[Part, ...] = tuple(
-            (DiagramVolumes(law.measure, int(j), steps, inside), *(birth if q == 0 else ()))
-            for q, j in zip(dimensions, numbers, strict=True)
-        )
-        groups = (parts,) if mechanism.joint else tuple((part,) for part in parts)
-        settings.append(_Setting(grid.step, law.table, groups, weight))
-    return settings
-
-
-def _odds(setting: _Setting, default: _Setting, parts: "Sequence[Part]") -> Odds | None:
-    """Return the weight of a smaller cap relative to the default one, or None for the default.
-
-    ``parts`` are the parts of the default cap.
+    The parameters are those of :func:`bottleneck_error_bound`. ``caps`` has the sensitivities and
+    upper bounds under the default cap of distances and under smaller ones, and ``moved`` is the
+    error of the values on a lattice. Features that are short on a lattice may be artefacts of
+    rounding, so this error is part of the default floor.
     """
-    if setting is default:
-        return None
-    return Odds(setting.weight, default.weight, tuple(chain.from_iterable(parts)))
+
+    private: BaseEstimator = field(compare=False)
+    caps: Sequence[Public]
+    confidence: float = 0.95
+    n_features: int | Sequence[int] = 2
+    floor: float | None = None
+    inside: bool = False
+    moved: float = 0.0
+    # What errors depend on of the estimator, so that equal objects have equal errors.
+    dimensions: tuple[int, ...] = field(init=False)
+    mechanism: ExactMechanism | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_confidence(self.confidence)
+        sensitivity, upper = self.caps[0]
+        check_positive(sensitivity=sensitivity, upper=upper)
+        if self.private.mechanism != "exact":
+            raise ValueError(
+                "mechanism='mcmc' has no error bound, because the law of a stopped chain is "
+                "unknown. Use mechanism='exact'."
+            )
+        if not 0 <= self._floor < math.inf:
+            raise ValueError(
+                f"floor must be a finite number of at least 0; got {quoted(self.floor)}."
+            )
+        dimensions, _ = check_dimensions(self.private.homology_dimensions)
+        object.__setattr__(self, "dimensions", dimensions)
+        object.__setattr__(self, "mechanism", mechanism_of(self.private, dimensions))
+        numbers, n = self._numbers, len(dimensions)
+        if len(numbers) != n or any(not isinstance(j, Integral) or j < 0 for j in numbers):
+            raise ValueError(
+                f"n_features must be an integer of at least 0, or one for each of {n} homology "
+                f"dimensions; got {quoted(self.n_features)}."
+            )
+
+    @property
+    def _floor(self) -> float:
+        return self.caps[0][0] + self.moved if self.floor is None else self.floor
+
+    @property
+    def _numbers(self) -> list[int]:
+        """Largest number of long points of each dimension."""
+        if isinstance(self.n_features, int | Number):
+            return [self.n_features] * len(self.dimensions)
+        return list(self.n_features)
+
+    def at(self, epsilon: float) -> Self:
+        """Return the errors at another epsilon."""
+        return replace(self, private=clone(self.private).set_params(epsilon=epsilon))
+
+    @property
+    def bound(self) -> float:
+        """Bound of the bottleneck distance under the cap that is drawn, whichever it is."""
+        return max(self.bounds)
+
+    @cached_property
+    def bounds(self) -> list[float]:
+        """Bounds of the distance under each cap that may be drawn, all jointly valid."""
+        errors = []
+        for step, tails in self._caps:
+            r = tails.error_level(self._share)
+            # Rounding to the grid adds half a step.
+            errors.append(self.moved + (math.inf if r is None else (r + 0.5) * step))
+        return errors or [self.moved]
+
+    @cached_property
+    def noise_floors(self) -> tuple[float, ...]:
+        """Longest persistence of noise in each dimension, if it has no features."""
+        floors = [(0.0,) * len(self.dimensions)]
+        for step, tails in self._caps:
+            levels = tails.noise_levels(self._share)
+            # Lengths are whole steps. Half a step covers the rounding of floats.
+            floors.append(tuple(math.inf if r is None else (2 * r + 0.5) * step for r in levels))
+        return tuple(map(max, zip(*floors, strict=True)))
+
+    def noise_floor(self, dimension: int) -> float:
+        """Return the longest persistence of noise in one dimension, if it has no features."""
+        return self.noise_floors[self.dimensions.index(dimension)]
+
+    def epsilon_for(self, error: float, part: float = PART) -> float:
+        """Return the least epsilon for which the bound is at most this error, or ``inf``."""
+        # No epsilon makes a bound smaller than the floor, and looking for one takes seconds.
+        if error < self.moved + min(self._floor, self.caps[0][1]):
+            return math.inf
+        return self.least_epsilon(lambda epsilon: self.at(epsilon).bound <= error, part)
+
+    def least_epsilon(self, suffices: Callable[[float], bool], part: float = PART) -> float:
+        """Return the least sufficient epsilon, too large by at most this part of it, or ``inf``.
+
+        Errors depend on the loss over the whole range, ``epsilon * upper / sensitivity``, so this
+        quantity is bisected. It is assumed that every epsilon above a sufficient one suffices.
+        """
+        sensitivity, upper = self.caps[0]
+        per_loss = sensitivity / upper
+        low, high = _MIN_LOSS, _LEAP * _MIN_LOSS
+        while not suffices(high * per_loss):
+            low, high = high, _LEAP * high
+            if high > _MAX_LOSS:
+                return math.inf
+        while high > low * (1 + part):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if suffices(middle * per_loss) else (middle, high)
+        return high * per_loss
+
+    @property
+    def _share(self) -> float:
+        """Confidence for each cap that makes all statements hold jointly."""
+        return 1 - (1 - float(self.confidence)) / max(len(self._caps), 1)
+
+    @cached_property
+    def _caps(self) -> list[_Cap]:
+        """The caps that may be drawn, of which the first is the default; none without noise."""
+        if self.mechanism is None:
+            return []
+        (sensitivity, upper), *_ = self.caps
+        self.mechanism.check(sensitivity, upper)
+        law = self.mechanism.prepare(sensitivity, upper)
+        weights = prior_of_caps(self.mechanism, self.caps)
+        caps, odds = list[_Cap](), None
+        grids = [law.grid, *grids_of_caps(law.grid, self.caps[1:])]
+        for weight, grid, (own, _) in zip(weights, grids, self.caps, strict=False):
+            # Rounding changes half the persistence by up to half a step.
+            steps = min(math.ceil((self._floor - sensitivity + own) / grid.step + 0.5), grid.size)
+            birth = BirthVolumes(grid.size, self.inside, law.birth_decay)
+            parts: list[tuple[Volumes, ...]] = [
+                (DiagramVolumes(law.measure, int(most), steps, self.inside), *([birth] * (q == 0)))
+                for q, most in zip(self.dimensions, self._numbers, strict=True)
+            ]
+            groups = (tuple(chain(*parts)),) if self.mechanism.joint else tuple(parts)
+            if caps:
+                odds = Odds(weight, weights[0], caps[0].tails.groups[0])
+            caps.append(_Cap(grid.step, DrawTails(groups, law.table, odds)))
+        return caps

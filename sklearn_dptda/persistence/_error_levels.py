@@ -7,13 +7,13 @@ Proof: doc/theory/private_cap.md, "Bounds of its error".
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
 from math import comb, perm, prod
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from sklearn_dptda.persistence._exact_sampler import BaseMeasure, DecayTable, birth_weights
 
@@ -75,10 +75,6 @@ class DiagramVolumes:
         strip = self._strip(s)
         return min(self._with_forced(s, j, strip) for j in range(self.most + 1))
 
-    def without_long(self) -> "DiagramVolumes":
-        """Return the volumes for diagrams without long points."""
-        return replace(self, most=0)
-
     def near_diagonal(self, r: int) -> int:
         """Return the weight of the diagrams whose points are all within ``r`` of the diagonal."""
         return _polynomial(self.measure.count_weights[::-1], self._strip(r))
@@ -129,96 +125,120 @@ def _polynomial(factors: Sequence[int], x: int) -> int:
 
 
 Volumes: TypeAlias = DiagramVolumes | BirthVolumes
-# One dimension: its finite points, and in dimension 0 the birth of the essential component.
-Part: TypeAlias = tuple[DiagramVolumes, *tuple[BirthVolumes, ...]]
-# First and last levels of consecutive blocks.
-Blocks: TypeAlias = tuple[tuple[int, int], ...]
 # A probability, as a part and the whole.
 Ratio: TypeAlias = tuple[int, int]
 
 
 class Odds(NamedTuple):
-    """Weight of a smaller cap, and of the default cap with its parts."""
+    """Weight of a smaller cap, and of the default cap with the volumes of its parts."""
 
     weight: int
     default: int
     parts: tuple[Volumes, ...]
 
 
-@lru_cache(maxsize=32)
-def error_level(
-    groups: tuple[tuple[Volumes, ...], ...],
-    table: DecayTable,
-    confidence: float,
-    odds: Odds | None = None,
-) -> int | None:
-    """Return the smallest level that the distances of all parts do not exceed, or None.
+@dataclass(frozen=True)
+class DrawTails:
+    """Tails of the draws of the diagrams of one function under one cap.
 
-    Each group is a tuple of volumes of parts that share one draw, with the weights of the table.
-    With ``odds``, the event includes that this cap is drawn.
+    Each group has the volumes of the parts that share one draw, whose levels have the weights of
+    the table. With ``odds``, all events include that this cap is drawn.
     """
-    others = () if odds is None else odds.parts
-    blocks = _blocks(table, (*chain.from_iterable(groups), *others))
-    tails = [_tails(group, table, odds, blocks) for group in groups]
-    allowed = _allowed(confidence)
-    levels = (last for _, last in blocks)
-    return next((r for r, *p in zip(levels, *tails, strict=True) if _at_most(p, allowed)), None)
+
+    groups: tuple[tuple[Volumes, ...], ...]
+    table: DecayTable
+    odds: Odds | None = None
+
+    def error_level(self, confidence: float) -> int | None:
+        """Return the smallest level that the distances of all parts do not exceed, or None."""
+        tails, allowed = [self._tails(group) for group in self.groups], _allowed(confidence)
+        levels = (last for _, last in self._blocks)
+        return next((r for r, *p in zip(levels, *tails, strict=True) if _at_most(p, allowed)), None)
+
+    def noise_levels(self, confidence: float) -> list[int | None]:
+        """Return the half persistence that noise does not exceed in each diagram, in steps.
+
+        It is the smallest one that no private point exceeds if the exact diagram has no long
+        points, or None.
+        """
+        return [
+            self._noise_level(group, i, _allowed(confidence))
+            for group in self.groups
+            for i, part in enumerate(group)
+            if isinstance(part, DiagramVolumes)
+        ]
+
+    def _tails(self, group: tuple[Volumes, ...]) -> Iterator[Ratio]:
+        """Bound the probabilities that the distance exceeds the last level of each block."""
+        most, least = _weights(group, self.table, self._blocks)
+        spread, within = _sums_from(most), [*accumulate(least)]
+        if self.odds is not None:
+            default = self.odds.default * self._total(self.odds.parts)
+            for beyond in spread[1:]:
+                yield self.odds.weight * beyond, self.odds.weight * beyond + default
+            return
+        for i, (_, r) in enumerate(self._blocks):
+            # Balls of later levels contain the ball of this level, too.
+            later = self.table.weight(r + 1, self._blocks[-1][0])
+            ball = later * prod(part.lowest(r) for part in group)
+            yield spread[i + 1] - ball, spread[i + 1] + within[i]
+
+    def _noise_level(self, group: tuple[Volumes, ...], i: int, allowed: int) -> int | None:
+        (part, others), blocks = _emptied(group, i), self._blocks
+        most, least = _weights(others, self.table, blocks)
+        wide = [part.near_diagonal(b + part.floor) for _, b in blocks]
+        inside = [part.near_diagonal(a) if a >= part.floor else 0 for a, _ in blocks]
+        # Sums over all later blocks.
+        spread = _sums_from([h * w for h, w in zip(most, wide, strict=True)])
+        most, later = (
+            _sums_from(most),
+            _sums_from(
+                [w if a >= part.floor else 0 for w, (a, _) in zip(least, blocks, strict=True)]
+            ),
+        )
+        within = [*accumulate(w * v for w, v in zip(least, inside, strict=True))]
+        default, first = 0, 0
+        if self.odds is not None:
+            empty, rest = _emptied(self.odds.parts, i)
+            default = self.odds.default * self._total((empty, *rest))
+        for j, (_, t) in enumerate(blocks):
+            # The first block whose balls reach farther than t.
+            while first < len(blocks) and blocks[first][1] + part.floor <= t:
+                first += 1
+            near = part.near_diagonal(t)
+            beyond, kept = spread[first] - near * most[first], within[j] + near * later[j + 1]
+            if self.odds is not None:
+                beyond, kept = self.odds.weight * beyond, default
+            if _at_most([(beyond, beyond + kept)], allowed):
+                return t
+        return None
+
+    def _total(self, parts: tuple[Volumes, ...]) -> int:
+        """Bound the total weight of all diagrams with these parts from below."""
+        _, least = _weights(parts, self.table, self._blocks)
+        return sum(least)
+
+    @cached_property
+    def _blocks(self) -> tuple[tuple[int, int], ...]:
+        """First and last levels of consecutive blocks, of which the last may be long."""
+        volumes = chain(*self.groups, () if self.odds is None else self.odds.parts)
+        floor = max((v.floor for v in volumes if isinstance(v, DiagramVolumes)), default=0)
+        end, blocks, first = self.table.level_below(2 * floor, _NEGLIGIBLE_BITS), [], 0
+        while first < end:
+            length = 1 if first < _SINGLE_LEVELS else first // _LEVELS_PER_LENGTH
+            blocks.append((first, min(first + length, end) - 1))
+            first += length
+        return (*blocks, (end, self.table.n_levels - 1))
 
 
-@lru_cache(maxsize=32)
-def noise_level(
-    part: DiagramVolumes,
-    others: tuple[Volumes, ...],
-    table: DecayTable,
-    confidence: float,
-    odds: Odds | None = None,
-) -> int | None:
-    """Return the smallest half persistence that no private point exceeds, or None.
-
-    The points are those of a part without long points, and the result is in steps. ``others`` are
-    the volumes of the parts that share the draw. With ``odds``, the event includes that this cap is
-    drawn.
-    """
-    blocks = _blocks(table, (part, *others, *(() if odds is None else odds.parts)))
-    most, least = _weights(others, table, blocks)
-    wide = [part.near_diagonal(b + part.floor) for _, b in blocks]
-    inside = [part.near_diagonal(a) if a >= part.floor else 0 for a, _ in blocks]
-    # Sums over all later blocks.
-    spread = _sums_from([h * w for h, w in zip(most, wide, strict=True)])
-    most, later = (
-        _sums_from(most),
-        _sums_from([w if a >= part.floor else 0 for w, (a, _) in zip(least, blocks, strict=True)]),
-    )
-    within = [*accumulate(w * v for w, v in zip(least, inside, strict=True))]
-    allowed, first = _allowed(confidence), 0
-    default = 0 if odds is None else _weight_of_default(odds, table, blocks)
-    for i, (_, t) in enumerate(blocks):
-        # The first block whose balls reach farther than t.
-        while first < len(blocks) and blocks[first][1] + part.floor <= t:
-            first += 1
-        near = part.near_diagonal(t)
-        beyond, kept = spread[first] - near * most[first], within[i] + near * later[i + 1]
-        if odds is not None:
-            beyond, kept = odds.weight * beyond, default
-        if _at_most([(beyond, beyond + kept)], allowed):
-            return t
-    return None
-
-
-def _blocks(table: DecayTable, volumes: Iterable[Volumes]) -> Blocks:
-    """Return the first and last levels of consecutive blocks, of which the last may be long."""
-    floor = max((v.floor for v in volumes if isinstance(v, DiagramVolumes)), default=0)
-    end, blocks, first = table.level_below(2 * floor, _NEGLIGIBLE_BITS), list[tuple[int, int]](), 0
-    while first < end:
-        length = 1 if first < _SINGLE_LEVELS else first // _LEVELS_PER_LENGTH
-        blocks.append((first, min(first + length, end) - 1))
-        first += length
-    return (*blocks, (end, table.n_levels - 1))
+def _emptied(group: tuple[Volumes, ...], i: int) -> tuple[DiagramVolumes, tuple[Volumes, ...]]:
+    """Return the volumes of one diagram without long points, and the other volumes."""
+    return replace(cast(DiagramVolumes, group[i]), most=0), (*group[:i], *group[i + 1 :])
 
 
 @lru_cache(maxsize=32)
 def _weights(
-    group: tuple[Volumes, ...], table: DecayTable, blocks: Blocks
+    group: tuple[Volumes, ...], table: DecayTable, blocks: tuple[tuple[int, int], ...]
 ) -> tuple[list[int], list[int]]:
     """Bound the total weight of the balls of each block of levels, from above and from below."""
     last = blocks[-1][0]
@@ -226,29 +246,6 @@ def _weights(
     most = [m * prod(p.highest(b) for p in group) for m, (_, b) in zip(masses, blocks, strict=True)]
     least = [m * prod(p.lowest(a) for p in group) for m, (a, _) in zip(masses, blocks, strict=True)]
     return most, least
-
-
-def _weight_of_default(odds: Odds, table: DecayTable, blocks: Blocks) -> int:
-    """Bound the total weight of all diagrams under the default cap from below."""
-    _, least = _weights(odds.parts, table, blocks)
-    return odds.default * sum(least)
-
-
-def _tails(
-    group: tuple[Volumes, ...], table: DecayTable, odds: Odds | None, blocks: Blocks
-) -> Iterator[Ratio]:
-    """Bound the probabilities that the distance exceeds the last level of each block."""
-    most, least = _weights(group, table, blocks)
-    spread, within = _sums_from(most), [*accumulate(least)]
-    default = 0 if odds is None else _weight_of_default(odds, table, blocks)
-    for i, (_, r) in enumerate(blocks):
-        if odds is not None:
-            beyond = odds.weight * spread[i + 1]
-            yield beyond, beyond + default
-        else:
-            # Balls of later levels contain the ball of this level, too.
-            ball = table.weight(r + 1, blocks[-1][0]) * prod(part.lowest(r) for part in group)
-            yield spread[i + 1] - ball, spread[i + 1] + within[i]
 
 
 def _sums_from(values: Sequence[int]) -> list[int]:

@@ -6,22 +6,14 @@ Proof: doc/theory/error_bounds.md, "The noise floor".
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
-from sklearn_dptda.persistence._error_bounds import (
-    bottleneck_error_bound,
-    error_bounds_of_caps,
-    least_epsilon,
-    noise_floor,
-)
-from sklearn_dptda.persistence._private_cap import Public
+from sklearn_dptda.persistence._error_bounds import DiagramErrors
 from sklearn_dptda.persistence._private_grid_persistence import GridFunction
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._warnings import warn_caller
@@ -33,8 +25,6 @@ VISIBLE_SHARE = 0.9
 _PART_OF_ADVICE = 0.1
 # Names of homology classes by dimension. Others are named by their number.
 FEATURE_NAMES = {0: "component", 1: "loop", 2: "void"}
-# The public numbers of a function: sensitivity, upper bound, error of a lattice, and smaller caps.
-_Numbers = tuple[float, float, float, tuple[Public, ...]]
 
 
 def beyond_noise(diagram: ArrayLike, error_bound: float, *, dimension: int) -> BoolArray:
@@ -131,14 +121,13 @@ def errors_of_fit(
     warn_of_lattice(functions)
     if private.mechanism != "exact":
         return None, None, "There is no error bound, because the law of a Markov chain is unknown."
-    public = tuple(sorted({(*f[1:4], tuple(f.caps[1:])) for f in functions}))
-    setting = _Setting.of(private)
-    errors, floors = zip(*(_errors(setting, numbers) for numbers in public), strict=True)
-    if all(2 * e >= VISIBLE_SHARE * p[1] for e, p in zip(errors, public, strict=True)):
+    errors = frozenset(_errors_of(private, functions))
+    if all(2 * each.bound >= VISIBLE_SHARE * each.caps[0][1] for each in errors):
         # Without the epsilon, so that a search over epsilon computes the advice once.
-        of_any = _Setting.of(clone(private).set_params(epsilon=1.0))
-        warn_of_noise("diagrams", private.epsilon, _epsilon_that_shows(of_any, public))
-    error, highest = max(errors), tuple(map(max, zip(*floors, strict=True)))
+        of_any = frozenset(each.at(1.0) for each in errors)
+        warn_of_noise("diagrams", private.epsilon, _epsilon_that_shows(of_any))
+    error = max(each.bound for each in errors)
+    highest = tuple(map(max, zip(*(each.noise_floors for each in errors), strict=True)))
     return error, highest, statement(error, highest, dimensions)
 
 
@@ -150,20 +139,38 @@ def errors_of_release(
         return [0.0] * len(caps)
     if private.mechanism != "exact":
         return [math.nan] * len(caps)
-    errors = []
-    for function, cap in zip(functions, caps, strict=True):
-        off = function.approximation_error
-        short = _short(private, function.sensitivity, off, ())
-        bounds = error_bounds_of_caps(
-            private,
-            function.caps,
-            confidence=0.95,
-            n_features=short["n_features"],
-            floor=short["floor"],
-        )
-        uppers = [upper for _, upper in function.caps]
-        errors.append(off + bounds[uppers.index(cap)])
+    return [
+        each.bounds[[upper for _, upper in each.caps].index(cap)]
+        for each, cap in zip(_errors_of(private, functions), caps, strict=True)
+    ]
+
+
+def _errors_of(private: BaseEstimator, functions: Sequence[GridFunction]) -> list[DiagramErrors]:
+    """Return the errors that statements are about, for each function."""
+    # The cache must not keep an accountant.
+    alone = clone(private).set_params(accountant=None, random_state=None, n_jobs=None)
+    most = min(2, private.max_points)
+    return [
+        _known(DiagramErrors(alone, tuple(f.caps), n_features=most, moved=f.approximation_error))
+        for f in functions
+    ]
+
+
+@lru_cache(maxsize=64)
+def _known(errors: DiagramErrors) -> DiagramErrors:
+    """Return the first of equal objects, which may have computed its bounds already."""
     return errors
+
+
+@lru_cache(maxsize=64)
+def _epsilon_that_shows(errors: frozenset[DiagramErrors]) -> tuple[float, float] | None:
+    """Return the least epsilon, to within 10 %, that shows a quarter of the range; or None.
+
+    The length of that quarter is returned as well.
+    """
+    uppers = [(each, each.caps[0][1]) for each in errors]
+    needed = [(each.epsilon_for(upper / 8, _PART_OF_ADVICE), upper / 4) for each, upper in uppers]
+    return min((pair for pair in needed if pair[0] < math.inf), default=None)
 
 
 def statement(error: float, floors: Sequence[float], dimensions: Sequence[int]) -> str:
@@ -183,68 +190,6 @@ def statement(error: float, floors: Sequence[float], dimensions: Sequence[int]) 
         f"has more than two features that stand out. A {' or '.join(names)} with a persistence "
         f"above {2 * error:.3g} then survives. With 95 % probability each, noise shows {empty}."
     )
-
-
-def _short(
-    private: BaseEstimator, sensitivity: float, off: float, caps: Sequence[Public]
-) -> dict[str, Any]:
-    """Return the class of diagrams that statements apply to, as keyword arguments.
-
-    Features that are short on a lattice may be artefacts of rounding, so its error is added.
-    """
-    most = min(2, private.max_points)
-    return {"n_features": most, "floor": sensitivity + off, "smaller_caps": caps}
-
-
-@dataclass(frozen=True)
-class _Setting:
-    """An estimator, identified by the parameters on which errors depend."""
-
-    parameters: str
-    private: BaseEstimator = field(compare=False)
-
-    @classmethod
-    def of(cls, private: BaseEstimator) -> Self:
-        alone = clone(private).set_params(accountant=None, random_state=None, n_jobs=None)
-        return cls(repr(sorted(alone.get_params(deep=False).items())), alone)
-
-
-@lru_cache(maxsize=64)
-def _errors(setting: _Setting, numbers: _Numbers) -> tuple[float, tuple[float, ...]]:
-    """Return the error bound and noise floors of a function with these public numbers."""
-    sensitivity, upper, off, caps = numbers
-    short = _short(setting.private, sensitivity, off, caps)
-    error = off + bottleneck_error_bound(setting.private, sensitivity, upper, **short)
-    return error, noise_floor(setting.private, sensitivity, upper, **short)
-
-
-@lru_cache(maxsize=64)
-def _epsilon_that_shows(
-    setting: _Setting, public: tuple[_Numbers, ...]
-) -> tuple[float, float] | None:
-    """Return the least epsilon, to within 10 %, that shows a quarter of the range; or None.
-
-    The length of that quarter is returned as well.
-    """
-    needed = [
-        (_epsilon_for_quarter(setting.private, numbers), numbers[1] / 4) for numbers in public
-    ]
-    return min((pair for pair in needed if pair[0] < math.inf), default=None)
-
-
-def _epsilon_for_quarter(private: BaseEstimator, numbers: _Numbers) -> float:
-    """Return the least epsilon, to within 10 %, for features of a quarter of the range, or inf."""
-    sensitivity, upper, off, caps = numbers
-    short = _short(private, sensitivity, off, caps)
-    # No epsilon makes an error bound smaller than the floor, and looking for one takes seconds.
-    if off + short["floor"] > upper / 8:
-        return math.inf
-
-    def suffices(epsilon: float) -> bool:
-        at = clone(private).set_params(epsilon=epsilon)
-        return off + bottleneck_error_bound(at, sensitivity, upper, **short) <= upper / 8
-
-    return least_epsilon(suffices, sensitivity, upper, _PART_OF_ADVICE)
 
 
 def warn_of_noise(what: str, epsilon: float, enough: tuple[float, float] | None) -> None:

@@ -138,10 +138,11 @@ def test_resolution_for_reaches_the_error_within_limits():
 
 def test_plan_release_finds_the_least_epsilon(plan):
     assert plan.visible_persistence >= threshold(plan.error_bound, plan.noise_floor)
-    below = plan._detection.at(0.97 * plan.epsilon)
-    assert plan.visible_persistence < threshold(*below)
+    errors = plan._errors.at(0.97 * plan.epsilon)
+    below = threshold(errors.bound, *errors.noise_floors)
+    assert plan.visible_persistence < below
     curve = plan.curve([0.97 * plan.epsilon, plan.epsilon, 5 * plan.epsilon])
-    assert curve.thresholds[0] == threshold(*below)
+    assert curve.thresholds[0] == below
     assert curve.error_bounds[1] == plan.error_bound
     assert np.all(np.diff(curve.thresholds) < 0)
 

@@ -12,7 +12,6 @@ from sklearn_dptda import DTMFiltration, GridFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.persistence import (
     CubicalPersistence,
-    _error_bounds,
     _error_levels,
     beyond_noise,
     bottleneck_distance,
@@ -21,12 +20,7 @@ from sklearn_dptda.persistence import (
     noise_floor,
     not_empty,
 )
-from sklearn_dptda.persistence._error_bounds import (
-    BirthVolumes,
-    DiagramVolumes,
-    error_level,
-    noise_level,
-)
+from sklearn_dptda.persistence._error_levels import BirthVolumes, DiagramVolumes, DrawTails
 from sklearn_dptda.persistence._exact_sampler import decay_table
 from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_of
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
@@ -95,9 +89,8 @@ def test_error_level_and_noise_level_hold_for_enumerated_laws(measure):
     everything = [(P, weight(P, measure)) for P in diagrams(2)]
     table = decay_table(3, 2, SIZE + 1)
     for most, confidence in ((0, 0.9), (1, 0.6), (1, 0.8)):
-        volumes = DiagramVolumes(measure, most, 0)
-        r = error_level(((volumes,),), table, confidence)
-        t = noise_level(volumes.without_long(), (), table, confidence)
+        tails = DrawTails(((DiagramVolumes(measure, most, 0),),), table)
+        r, (t,) = tails.error_level(confidence), tails.noise_levels(confidence)
         for D in diagrams(most):
             laws = [table.weight(level(P, D)) * w for P, w in everything]
             beyond = sum(x for (P, _), x in zip(everything, laws, strict=True) if level(P, D) > r)
@@ -119,21 +112,25 @@ def test_error_level_and_noise_level_are_the_smallest_that_hold():
     volumes = DiagramVolumes(measure, 0, 0)
     laws = [(level(P, ()), table.weight(level(P, ())) * w) for P, w in everything]
     for confidence in (0.5, 0.8, 0.9, 0.99):
-        r = error_level(((volumes,),), table, confidence)
+        tails = DrawTails(((volumes,),), table)
+        r = tails.error_level(confidence)
         assert r > 0
         at, below = (sum(x for s, x in laws if s > t) / sum(x for _, x in laws) for t in (r, r - 1))
         assert at <= 1 - confidence < below
         # For several parts with separate draws, the tails add up.
-        both = error_level(((volumes,), (volumes,)), table, confidence)
-        tails = [2 * sum(x for s, x in laws if s > t) for t in (both, both - 1)]
-        assert tails[0] <= (1 - confidence) * sum(x for _, x in laws) < tails[1]
+        both = DrawTails(((volumes,), (volumes,)), table).error_level(confidence)
+        sums = [2 * sum(x for s, x in laws if s > t) for t in (both, both - 1)]
+        assert sums[0] <= (1 - confidence) * sum(x for _, x in laws) < sums[1]
         # Longest persistence of noise, in steps. It is even for half persistence in levels.
-        t = noise_level(volumes, (), table, confidence)
+        (t,) = tails.noise_levels(confidence)
         shown = [
             sum(x for (P, _), (_, x) in zip(everything, laws, strict=True) if longest(P) > 2 * u)
             for u in (t, t - 1)
         ]
         assert shown[0] <= (1 - confidence) * sum(x for _, x in laws) < shown[1]
+        # Of the dimension itself, no long points are assumed.
+        crowded = DrawTails(((DiagramVolumes(measure, 2, 0),),), table)
+        assert crowded.noise_levels(confidence) == [t]
 
 
 def longest(P):
@@ -146,12 +143,16 @@ def test_bottleneck_error_bound_adds_half_a_step_of_rounding(monkeypatch):
     grid, *_ = mechanism_of(private, (0, 1)).prepare(sensitivity, upper)
     asked = []
 
-    def answer(*arguments):
-        asked.append(arguments)
+    def error_level(tails, confidence):
+        asked.append(tails.groups)
         return level
 
-    monkeypatch.setattr(_error_bounds, "error_level", answer)
-    monkeypatch.setattr(_error_bounds, "noise_level", answer)
+    def noise_levels(tails, confidence):
+        asked.append(tails.groups)
+        return [level, level]
+
+    monkeypatch.setattr(DrawTails, "error_level", error_level)
+    monkeypatch.setattr(DrawTails, "noise_levels", noise_levels)
     bound = bottleneck_error_bound(private, sensitivity, upper)
     for part in (0.4999, -0.4999):
         exact = grid.step * (np.array([[10.0, 50.0]]) + part)
@@ -162,19 +163,16 @@ def test_bottleneck_error_bound_adds_half_a_step_of_rounding(monkeypatch):
     shown = np.ptp(grid.values([(10, 10 + 2 * level)]))
     assert all(shown <= floor < shown + grid.step for floor in floors)
     # Features that are distinguished from noise may lie at the ends of the range.
-    (groups, *_), *parts = asked
-    volumes = [part for group in groups for part in group]
-    volumes += [part for one, others, *_ in parts for part in (one, *others)]
-    assert len(volumes) == 9 and not any(part.inside for part in volumes)
+    volumes = [part for groups in asked for group in groups for part in group]
+    assert len(volumes) == 6 and not any(part.inside for part in volumes)
     # Short points are moved as well, and may become half a step longer.
     for part in volumes:
         if isinstance(part, DiagramVolumes):
             assert part.floor * grid.step >= sensitivity + 0.5 * grid.step
-    assert not any(part.most for part, *_ in parts)
     # One component is essential. Its birth is drawn as well.
     for q in (0, 1):
         bottleneck_error_bound(PrivatePersistence(homology_dimensions=q), sensitivity, upper)
-        (group,) = asked[-1][0]
+        (group,) = asked[-1]
         kinds = [type(part) for part in group]
         assert kinds == [[DiagramVolumes, BirthVolumes], [DiagramVolumes]][q]
 
