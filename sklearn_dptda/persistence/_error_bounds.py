@@ -338,10 +338,10 @@ class DiagramErrors:
             # Rounding changes half the persistence by up to half a step.
             steps = min(math.ceil((self._floor - sensitivity + own) / grid.step + 0.5), grid.size)
             birth = BirthVolumes(grid.size, self.inside, law.birth_decay)
-            parts: list[tuple[Volumes, ...]] = [
-                (DiagramVolumes(law.measure, int(most), steps, self.inside), *([birth] * (q == 0)))
-                for q, most in zip(self.dimensions, self._numbers, strict=True)
-            ]
+            parts = list[tuple[Volumes, ...]]()
+            for q, most in zip(self.dimensions, self._numbers, strict=True):
+                finite = DiagramVolumes(law.measure, int(most), steps, self.inside)
+                parts.append((finite, birth) if q == 0 else (finite,))
             groups = (tuple(chain(*parts)),) if self.mechanism.joint else tuple(parts)
             if caps:
                 odds = Odds(weight, weights[0], caps[0].tails.groups[0])

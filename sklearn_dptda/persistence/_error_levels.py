@@ -171,12 +171,13 @@ class DrawTails:
     def _tails(self, group: tuple[Volumes, ...]) -> Iterator[Ratio]:
         """Bound the probabilities that the distance exceeds the last level of each block."""
         most, least = _weights(group, self.table, self._blocks)
-        spread, within = _sums_from(most), [*accumulate(least)]
+        spread = _sums_from(most)
         if self.odds is not None:
             default = self.odds.default * self._total(self.odds.parts)
             for beyond in spread[1:]:
                 yield self.odds.weight * beyond, self.odds.weight * beyond + default
             return
+        within = [*accumulate(least)]
         for i, (_, r) in enumerate(self._blocks):
             # Balls of later levels contain the ball of this level, too.
             later = self.table.weight(r + 1, self._blocks[-1][0])
@@ -186,30 +187,26 @@ class DrawTails:
     def _noise_level(self, group: tuple[Volumes, ...], i: int, allowed: int) -> int | None:
         (part, others), blocks = _emptied(group, i), self._blocks
         most, least = _weights(others, self.table, blocks)
-        wide = [part.near_diagonal(b + part.floor) for _, b in blocks]
-        inside = [part.near_diagonal(a) if a >= part.floor else 0 for a, _ in blocks]
-        # Sums over all later blocks.
+        # Balls of smaller levels do not contain all short points.
+        kept = [w if a >= part.floor else 0 for w, (a, _) in zip(least, blocks, strict=True)]
+        wide = (part.near_diagonal(b + part.floor) for _, b in blocks)
+        inside = (part.near_diagonal(a) for a, _ in blocks)
         spread = _sums_from([h * w for h, w in zip(most, wide, strict=True)])
-        most, later = (
-            _sums_from(most),
-            _sums_from(
-                [w if a >= part.floor else 0 for w, (a, _) in zip(least, blocks, strict=True)]
-            ),
-        )
-        within = [*accumulate(w * v for w, v in zip(least, inside, strict=True))]
+        within = [*accumulate(w * v for w, v in zip(kept, inside, strict=True))]
+        most, later = _sums_from(most), _sums_from(kept)
         default, first = 0, 0
         if self.odds is not None:
-            empty, rest = _emptied(self.odds.parts, i)
-            default = self.odds.default * self._total((empty, *rest))
+            empty, full = _emptied(self.odds.parts, i)
+            default = self.odds.default * self._total((empty, *full))
         for j, (_, t) in enumerate(blocks):
             # The first block whose balls reach farther than t.
             while first < len(blocks) and blocks[first][1] + part.floor <= t:
                 first += 1
             near = part.near_diagonal(t)
-            beyond, kept = spread[first] - near * most[first], within[j] + near * later[j + 1]
+            beyond, rest = spread[first] - near * most[first], within[j] + near * later[j + 1]
             if self.odds is not None:
-                beyond, kept = self.odds.weight * beyond, default
-            if _at_most([(beyond, beyond + kept)], allowed):
+                beyond, rest = self.odds.weight * beyond, default
+            if _at_most([(beyond, beyond + rest)], allowed):
                 return t
         return None
 

@@ -82,9 +82,13 @@ def _thresholds(sensitivity: float, upper: float) -> list[float]:
 
 
 def found_counts(
-    numbers: Mapping[int, int], function: GridFunction, choice: Choice, seed: Any
-) -> tuple[list[int], Tried]:
-    """Return counts of finite classes of one filtration, and the drawn threshold and cap.
+    numbers: Mapping[int, int],
+    function: GridFunction,
+    choice: Choice,
+    margins: Sequence[float],
+    seed: Any,
+) -> list[float]:
+    """Return counts of finite classes of one filtration, and the drawn threshold, cap and margin.
 
     The call of ``private_choice`` is the boundary between private and public values.
     """
@@ -93,8 +97,8 @@ def found_counts(
     source = NoiseSource(seed)
     index = private_choice(costs, choice.rate, source, bounded_range=False, change=2 * UNIT)
     chosen, place = divmod(index, scores[0].size)
-    counts = np.unravel_index(place, scores[0].shape)
-    return [int(count) for count in counts], choice.tried[chosen]
+    counts, t = np.unravel_index(place, scores[0].shape), choice.tried[chosen]
+    return [*map(int, counts), t.threshold, function.caps[t.place][1], margins[chosen]]
 
 
 def scores_of(

@@ -39,9 +39,8 @@ _ROUNDED_STEPS = 2
 
 
 class _Drawn(NamedTuple):
-    """Parameters of the draw under one cap: public numbers, noise, and half width."""
+    """Parameters of the draw under one cap: upper bound, noise, and half width."""
 
-    sensitivity: float
     upper: float
     lattice: LifetimeLattice | None
     rate: float
@@ -250,12 +249,12 @@ class PersistenceProfile(PrivateLifetimes):
         # Birth and death both have this error.
         off = 2 * moved
         if math.isinf(epsilon):
-            return _Drawn(*cap, None, 0.0, off)
+            return _Drawn(cap[1], None, 0.0, off)
         # The scale of the noise must be many steps, because short radii are often rejected.
         lattice = make_lattice(*cap, epsilon * self._size())
         rate = epsilon / lattice.sensitivity
         width = half_width(lattice, rate, self._size(), self.confidence)
-        return _Drawn(*cap, lattice, rate, off + width)
+        return _Drawn(cap[1], lattice, rate, off + width)
 
     def _error(self, function: GridFunction) -> float:
         _, caps = self._scale(function)

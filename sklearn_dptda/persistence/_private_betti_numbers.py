@@ -21,7 +21,6 @@ from sklearn_dptda.persistence._cubical import Functions
 from sklearn_dptda.persistence._error_statement import FEATURE_NAMES
 from sklearn_dptda.persistence._found_threshold import (
     Choice,
-    Tried,
     found_counts,
     make_choice,
     margin_of,
@@ -232,10 +231,12 @@ class PrivateBettiNumbers(PrivateLifetimes):
                 )
             margins = self.release_margins_
             thresholds = [[t] * rows.shape[1] for t in drawn]
-        return [
-            f"{self._statement(row, t, float(margin))} (confidence {self.confidence:.4g})."
-            for row, t, margin in zip(rows, thresholds, margins, strict=True)
-        ]
+        statements = []
+        for row, each, margin in zip(rows, thresholds, margins.tolist(), strict=True):
+            found = dict(zip(self.homology_dimensions_, map(int, row), strict=True))
+            text = threshold_statement(found, each, margin, self.max_count)
+            statements.append(f"{text} (confidence {self.confidence:.4g}).")
+        return statements
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Get the names of the columns, such as ``"betti_1"``.
@@ -250,12 +251,6 @@ class PrivateBettiNumbers(PrivateLifetimes):
         """
         check_is_fitted(self)
         return np.array([f"betti_{q}" for q in self.homology_dimensions_], dtype=object)
-
-    def _statement(self, row: IntArray, thresholds: Sequence[float], margin: float) -> str:
-        counts = dict(zip(self.homology_dimensions_, map(int, row), strict=True))
-        if math.isinf(margin):
-            return _NOTHING
-        return threshold_statement(counts, thresholds, margin, self.max_count)
 
     def _read(self, X: list[Any]) -> list[GridFunction]:
         """Read functions, and refuse thresholds above their range and too many candidates."""
@@ -309,15 +304,14 @@ class PrivateBettiNumbers(PrivateLifetimes):
 
     def _task(self) -> tuple[Any, ...]:
         if self.threshold is None:
-            return _release_found, self._numbers()
+            return found_counts, self._numbers()
         return _release, self._numbers(), self._thresholds()
 
     def _scale(self, function: GridFunction) -> tuple[Any, ...]:
-        if self.threshold is not None:
-            exact = math.isinf(self.epsilon)
-            return (None, 0.0) if exact else self._lattice(function.sensitivity, function.upper)
-        choice = self._choice(function)
-        return choice, [self._margin(function, choice, t) for t in choice.tried]
+        if self.threshold is None:
+            return self._choice(function), self._margins(function)
+        exact = math.isinf(self.epsilon)
+        return (None, 0.0) if exact else self._lattice(function.sensitivity, function.upper)
 
     def _lattice(self, sensitivity: float, upper: float) -> tuple[LifetimeLattice, float]:
         """Return the lattice of one function, and the rate of a choice per step."""
@@ -326,26 +320,22 @@ class PrivateBettiNumbers(PrivateLifetimes):
         return lattice, float(self.epsilon) / (2 * lattice.sensitivity)
 
     def _error(self, function: GridFunction) -> float:
-        if self.threshold is None:
-            choice = self._choice(function)
-            return max(self._margin(function, choice, t) for t in choice.tried)
+        return max(self._margins(function))
+
+    def _margins(self, function: GridFunction) -> list[float]:
+        """Return the margins of the counts at the thresholds that may be drawn, or are given."""
         # Birth and death both have this error.
         off = 2 * function.approximation_error
+        choice = None if self.threshold is not None else self._choice(function)
         if math.isinf(self.epsilon):
-            return off
+            return [off] * (1 if choice is None else len(choice.tried))
         lattice, rate = self._lattice(function.sensitivity, function.upper)
+        rate = rate if choice is None else choice.rate
         missed = missed_score(self._n_candidates(function), rate, 1 - self.confidence)
-        margin = (missed + _ROUNDED_STEPS) * lattice.step + off
-        return margin if margin < function.upper else math.inf
-
-    def _margin(self, function: GridFunction, choice: Choice, t: Tried) -> float:
-        """Return the margin of counts at a threshold that was drawn."""
-        off = 2 * function.approximation_error
-        if math.isinf(choice.rate):
-            return off
-        missed = missed_score(self._n_candidates(function), choice.rate, 1 - self.confidence)
-        margin = margin_of(choice, t, missed, _ROUNDED_STEPS) + off
-        return margin if margin < function.upper else math.inf
+        margins = [(missed + _ROUNDED_STEPS) * lattice.step]
+        if choice is not None:
+            margins = [margin_of(choice, t, missed, _ROUNDED_STEPS) for t in choice.tried]
+        return [m + off if m + off < function.upper else math.inf for m in margins]
 
     def _least_seen(self, functions: list[GridFunction]) -> FloatArray:
         return max(self._thresholds() or [0.0]) + self._errors(functions)
@@ -365,18 +355,6 @@ class PrivateBettiNumbers(PrivateLifetimes):
             f"the number of features per cloud and dimension ({names}) {which}",
             public_bounds,
         )
-
-
-def _release_found(
-    numbers: Mapping[int, int],
-    function: GridFunction,
-    choice: Choice,
-    margins: Sequence[float],
-    seed: Any,
-) -> list[float]:
-    """Return counts of one filtration, followed by the drawn threshold, the cap and the margin."""
-    counts, t = found_counts(numbers, function, choice, seed)
-    return [*counts, t.threshold, function.caps[t.place][1], margins[choice.tried.index(t)]]
 
 
 def _release(
@@ -429,6 +407,8 @@ def threshold_statement(
     counts: Mapping[int, int], thresholds: Sequence[float], margin: float, most: int
 ) -> str:
     """Describe counts by dimension: how many features are certainly long, and how many at most."""
+    if math.isinf(margin):
+        return _NOTHING
     parts = []
     for (q, count), threshold in zip(counts.items(), thresholds, strict=True):
         # There is always one essential component.

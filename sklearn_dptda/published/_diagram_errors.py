@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.filtration._dtm import neighbour_count
 from sklearn_dptda.privacy._parameters import (
     check_confidence,
@@ -27,7 +26,6 @@ _SAFETY = 1e-12
 _MAX_WIDTHS, _MAX_LOSS_OF_WIDTHS = 2**20, 40
 
 
-@fill_doc
 def bottleneck_error_floor(
     epsilon: float, sensitivity: float, upper: float, *, confidence: float = 0.95
 ) -> float:
@@ -95,7 +93,6 @@ def bottleneck_error_floor(
     return float(max(by_chain, by_pair) * sensitivity / 2)
 
 
-@fill_doc
 def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
     """Mean bottleneck distance that no private release of components stays below.
 
@@ -152,7 +149,6 @@ def _missed(epsilon: float, w: Any, n_clouds: Any) -> Any:
     return infinite * np.maximum(n_clouds - 2 * w, 0) / (n_clouds + 2 * beyond)
 
 
-@fill_doc
 def published_error_bound(
     epsilon: float,
     n: int,
@@ -244,7 +240,6 @@ def published_error_bound(
     return (2 * delta / epsilon * spread + approximation) * (1 + _SAFETY)
 
 
-@fill_doc
 def published_error_floor(
     epsilon: float, n: int, m: float, diameter: float, *, confidence: float = 0.95
 ) -> float:
@@ -309,7 +304,6 @@ def _check_public(epsilon: float, n: int, m: float, diameter: float, confidence:
     check_confidence(confidence)
 
 
-@fill_doc
 def sampling_error_bound(
     n: int, m: float, diameter: float, n_nodes: int, *, confidence: float = 0.95
 ) -> float:
