@@ -101,7 +101,13 @@ def shift_invariant_bottleneck_distance(
         raise ValueError(f"scale must be 'linear' or 'log'; got {quoted(scale)}.")
     P, Q = _checked(first, second, tol)
     if scale == "log":
-        P, Q = _logarithms(P, "first"), _logarithms(Q, "second")
+        for name, diagram in (("first", P), ("second", Q)):
+            if (diagram <= 0).any():
+                raise ValueError(
+                    f"{name} has births that are not positive, which have no logarithm. "
+                    "Use scale='linear'."
+                )
+        P, Q = np.log(P), np.log(Q)
     # Diagrams are moved to the origin and scaled to order one, where floating-point numbers are
     # most precise.
     unit, middles = power_of_two(P, Q), (_middle(P), _middle(Q))
@@ -189,14 +195,6 @@ def _checked(first: ArrayLike, second: ArrayLike, tol: float) -> tuple[FloatArra
 def _middle(diagram: FloatArray) -> float:
     values = diagram[np.isfinite(diagram)]
     return float(values.max() + values.min()) / 2 if len(values) else 0.0
-
-
-def _logarithms(diagram: FloatArray, name: str) -> FloatArray:
-    if (diagram <= 0).any():
-        raise ValueError(
-            f"{name} has births that are not positive, which have no logarithm. Use scale='linear'."
-        )
-    return np.log(diagram)
 
 
 def least_distance(

@@ -20,9 +20,12 @@ from sklearn_dptda.persistence import (
     noise_floor,
     not_empty,
 )
+from sklearn_dptda.persistence._error_bounds import DiagramErrors
 from sklearn_dptda.persistence._error_levels import BirthVolumes, DiagramVolumes, DrawTails
+from sklearn_dptda.persistence._error_statement import _errors_of
 from sklearn_dptda.persistence._exact_sampler import decay_table
 from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_of
+from sklearn_dptda.persistence._private_grid_persistence import GridFunction
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
 from sklearn_dptda.published import PublishedPersistence
 from tests.persistence._variants import variant
@@ -175,6 +178,27 @@ def test_bottleneck_error_bound_adds_half_a_step_of_rounding(monkeypatch):
         (group,) = asked[-1]
         kinds = [type(part) for part in group]
         assert kinds == [[DiagramVolumes, BirthVolumes], [DiagramVolumes]][q]
+
+
+def test_diagram_errors_are_equal_for_equal_laws_only():
+    # Fits look up their errors in a cache of equal objects.
+    caps = ((0.01, 1.0), (0.005, 0.5))
+    errors = DiagramErrors(PrivatePersistence(2.0), caps)
+    same = PrivatePersistence(2.0, random_state=0, n_jobs=2, accountant=PrivacyAccountant(1.0))
+    assert errors == DiagramErrors(same, caps) and hash(errors) == hash(DiagramErrors(same, caps))
+    assert errors.at(1.0) == DiagramErrors(PrivatePersistence(1.0), caps)
+    others = [{"epsilon": 1.0}, {"max_points": 3}, {"spike": 0.5}, {"homology_dimensions": 1}]
+    for options in (*others, {"clipped_share": True}):
+        assert errors != DiagramErrors(PrivatePersistence(**{"epsilon": 2.0, **options}), caps)
+    for options in ({"utility": "sum"}, {"base_measure": "uniform"}, {"slab": "persistence"}):
+        assert errors != DiagramErrors(variant(epsilon=2.0, **options), caps)
+    for options in ({"floor": 0.1}, {"n_features": 1}, {"moved": 0.1}, {"confidence": 0.9}):
+        assert errors != DiagramErrors(PrivatePersistence(2.0), caps, **options)
+    assert errors != DiagramErrors(PrivatePersistence(2.0), caps[:1])
+    # The cache keeps no accountant.
+    function = GridFunction(np.ones((4, 4)), 0.01, 1.0, 0.0)
+    (cached,) = _errors_of(same, [function])
+    assert cached.private.accountant is None and cached is _errors_of(same, [function])[0]
 
 
 def test_error_bounds_without_noise_are_zero():
