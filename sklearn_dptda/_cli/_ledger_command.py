@@ -5,7 +5,6 @@ import json
 import math
 import zipfile
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -79,16 +78,16 @@ class LedgerCommand(Command):
         else:
             spends = accountant.spends()
             say(
-                *map(_line, spends, accountant.releases()),
+                *map(_line, spends),
                 f"spent: {shown_loss(accountant.total())} by {accountant.composition} composition",
                 f"left: {shown_loss(accountant.remaining())}",
                 _neighbours([(spend.unit, spend.adjacency) for spend in spends]),
             )
 
 
-def _line(spend, release):
+def _line(spend):
     """Return a payment as one line."""
-    stored = "not stored" if release.size is None else f"{release.size} bytes"
+    stored = "not stored" if spend.size is None else f"{spend.size} bytes"
     return (
         f"{spend.number}  {spend.time}  {shown_loss(spend)}  {spend.estimator or spend.what}  "
         f"{stored}"
@@ -118,16 +117,14 @@ def _neighbours(pairs):
 
 
 def _write_release(accountant, number, path):
-    pairs = zip(accountant.spends(), accountant.releases(), strict=True)
-    found = next((pair for pair in pairs if pair[0].number == number), None)
-    if found is None:
+    spend = next((each for each in accountant.spends() if each.number == number), None)
+    if spend is None:
         raise ValueError(f"--release: the ledger has no payment with the number {number}.")
-    spend, paid = found
     try:
-        release = accountant.release(paid.key)
+        release = accountant.release(spend.key)
     except LookupError as error:
         raise ValueError(f"--release {number}: {error.args[0]}.") from None
-    payment = asdict(spend)
+    payment = spend.columns()
     # The tag tells the records of a repeated run from others, and says nothing about the release.
     payment["parameters"].pop("tag", None)
     archive = io.BytesIO(to_bytes(release))

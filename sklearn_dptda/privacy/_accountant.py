@@ -25,8 +25,8 @@ from sklearn_dptda.privacy._ledger_extract import changes_in, extract_of
 from sklearn_dptda.privacy._ledger_stores import MemoryStore, make_store, process_lock
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn
-from sklearn_dptda.privacy._spend_history import SpendHistory
-from sklearn_dptda.privacy._stored_release import PaidRelease, to_bytes
+from sklearn_dptda.privacy._spend_history import Spend, SpendHistory
+from sklearn_dptda.privacy._stored_release import to_bytes
 
 # A ledger line keeps this many characters of a parameter: enough to recognise the parameter, too
 # few to hold records.
@@ -572,17 +572,17 @@ class PrivacyAccountant:
         """
         return self._ledger.release(check_name(key))
 
-    def releases(self) -> list[PaidRelease]:
+    def releases(self) -> list[Spend]:
         """List all payments, and whether their releases are stored.
 
         Returns
         -------
         list
-            One object for each payment, with the attributes ``key``, ``number``,
-            ``time``, ``estimator``, ``what`` and ``size``. ``size`` is the size of
-            the stored release in bytes, or None if it is not stored.
+            The payments of :meth:`spends`. The attribute ``key`` is for :meth:`release`,
+            and ``size`` is the size of the stored release in bytes, or None if it is
+            not stored.
         """
-        return self._ledger.releases()
+        return self._ledger.spends()
 
     def __len__(self) -> int:
         """Return the number of payments."""

@@ -1,27 +1,18 @@
 """The ledger of a privacy budget: one row that all payments change, and one line for each payment.
 
 A payment is one transaction, which checks the budget and writes the line.
-
-Marks outside of the ledger record the state that a user has seen last, so that a restored backup is
-noticed. A mark is a small file whose name is the number of payments. Marks are added and never
-changed, so that writers need no lock, and the highest mark is valid. A mark is written before its
-payments are committed and gets its name afterwards. If a program ends in between, the mark lags
-only by payments whose releases were never drawn.
 """
 
 import atexit
-import errno
 import json
 import os
 import re
 import shutil
-import sys
 import tempfile
 import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import count, takewhile
 from typing import Any, NamedTuple, Self, get_type_hints
@@ -36,28 +27,20 @@ from sklearn_dptda.privacy._guarantee import (
     Sums,
     kind_of_unit,
 )
+from sklearn_dptda.privacy._ledger_marks import folder_of, last_mark, noting
 from sklearn_dptda.privacy._ledger_stores import (
     Execute,
     MemoryStore,
     Store,
     damaged,
     process_lock,
-    taken,
 )
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, payment_of
 from sklearn_dptda.privacy._spend_history import COLUMNS, Spend
-from sklearn_dptda.privacy._stored_release import (
-    CREATE_RELEASE,
-    PaidRelease,
-    is_paid,
-    list_digests,
-    list_releases,
-    read_release,
-    write_release,
-)
-from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError, warn_caller
+from sklearn_dptda.privacy._stored_release import read_release, write_release
+from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError
 
-CREATE_BUDGET = """
+_CREATE_BUDGET = """
 CREATE TABLE IF NOT EXISTS privacy_budget (
     one INTEGER PRIMARY KEY,
     id VARCHAR(32) NOT NULL,
@@ -85,6 +68,13 @@ CREATE TABLE IF NOT EXISTS privacy_spend (
     what TEXT NOT NULL,
     estimator TEXT NOT NULL,
     parameters TEXT NOT NULL)
+"""
+_CREATE_RELEASE = """
+CREATE TABLE IF NOT EXISTS privacy_release (
+    id VARCHAR(32) PRIMARY KEY,
+    digest VARCHAR(64) NOT NULL,
+    size BIGINT NOT NULL,
+    content {bytes_type})
 """
 # The text of a sum of floats is never longer. Longer text could be a number too large to compute.
 _SUM = re.compile(r"inf|\d{1,2000}(/[1-9]\d{0,2000})?")
@@ -116,7 +106,7 @@ class State(NamedTuple):
     @classmethod
     def new(cls, identity: str, budget: Budget, home: str | None) -> Self:
         """Return the state of a new ledger, in which nothing was spent."""
-        return cls(identity, *budget, home, number=0, adjacency=None, unit=None, **_texts(Sums()))
+        return cls(identity, *budget, home, 0, None, None, *Sums().to_text())
 
     @classmethod
     def read(cls, row: Iterable[Any], place: str) -> Self:
@@ -152,6 +142,16 @@ class State(NamedTuple):
         """The sums of all payments."""
         return Sums.from_text(self[-3:])
 
+    def seen_in(self, mark: tuple[str, str] | None) -> Self:
+        """Return the state that a mark records, or this state if there is no mark."""
+        if mark is None:
+            return self
+        place, text = mark
+        try:
+            return self.read({**self._asdict(), **json.loads(text)}.values(), place)
+        except _NOT_JSON:
+            raise damaged(place) from None
+
     def follows(self, seen: Self) -> bool:
         """Whether this state can follow from an earlier state by payments alone."""
         if self.account == seen.account:
@@ -176,29 +176,36 @@ class State(NamedTuple):
 
     def after(self, sums: Sums, number: int, neighbours: Neighbours) -> Self:
         """Return the state after ``number`` more payments, which add up to ``sums``."""
-        texts = _texts(self.sums.plus(sums))
-        unit = self.unit or neighbours.unit
-        adjacency = neighbours.adjacency
-        return self._replace(number=self.number + number, adjacency=adjacency, unit=unit, **texts)
+        return self._replace(
+            number=self.number + number,
+            adjacency=neighbours.adjacency,
+            unit=self.unit or neighbours.unit,
+            **_texts(self.sums.plus(sums)),
+        )
 
 
 def _texts(sums: Sums) -> dict[str, Any]:
     return dict(zip(State._fields[-3:], sums.to_text(), strict=True))
 
 
-READ_STATE = f"SELECT {', '.join(State._fields)} FROM privacy_budget"
-WRITE_STATE = "UPDATE privacy_budget SET " + ", ".join(f"{f} = :{f}" for f in State._fields)
-CREATE_STATE = (
-    f"INSERT INTO privacy_budget (one, {', '.join(State._fields)}) "
-    f"VALUES (1, {', '.join(f':{name}' for name in State._fields)})"
-)
-_INSERT_SPEND = (
-    f"INSERT INTO privacy_spend (id, {', '.join(COLUMNS)}) "
-    f"VALUES (:id, {', '.join(f':{name}' for name in COLUMNS)})"
-)
+def _insertion(table: str, *columns: str) -> str:
+    """Return the statement that writes a row with values for these columns."""
+    return (
+        f"INSERT INTO {table} ({', '.join(columns)}) "
+        f"VALUES ({', '.join(f':{name}' for name in columns)})"
+    )
+
+
+def _update(columns: Iterable[str]) -> str:
+    """Return the statement that changes columns of the state."""
+    return "UPDATE privacy_budget SET " + ", ".join(f"{name} = :{name}" for name in columns)
+
+
+_READ_STATE = f"SELECT {', '.join(State._fields)} FROM privacy_budget"
+_READ_LINES = f"SELECT {', '.join(COLUMNS)}, id FROM privacy_spend ORDER BY number"
 # The columns of a line that do not depend on when it was written.
 _CONTENT = COLUMNS[2:]
-_COLUMN_TYPES = {**get_type_hints(Spend), "parameters": dict}
+_LINE_TYPES = tuple({**get_type_hints(Spend), "parameters": dict}.values())
 
 
 class Payment(NamedTuple):
@@ -222,9 +229,8 @@ class Payment(NamedTuple):
 
     def columns(self) -> dict[str, Any]:
         """Return the contents of the line."""
-        charge = self.charge
-        losses = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
-        return {**losses, **self.line, "parameters": json.dumps(self.line["parameters"])}
+        parameters = json.dumps(self.line["parameters"])
+        return {**vars(self.charge), **self.line, "parameters": parameters}
 
 
 class AnotherRelease(PrivacyLedgerError):
@@ -241,7 +247,8 @@ class Ledger:
         self.store = store
         # The identity is None until the ledger is created or attached to.
         self.id: Any = ledger_id
-        self._secret: ReleaseKey | None = None
+        # The secret of a ledger in memory stays in the process that has created the ledger.
+        self._secret = ReleaseKey() if isinstance(store, MemoryStore) else None
         with process_lock:
             _LEDGERS.add(self)
 
@@ -249,28 +256,22 @@ class Ledger:
         """Write the budget to the store; PrivacyLedgerError if the store is not empty."""
         identity = uuid.uuid4().hex
         with process_lock, noting() as note, self.store.creation() as execute:
-            execute(CREATE_BUDGET)
+            execute(_CREATE_BUDGET)
             execute(_CREATE_SPEND)
-            execute(CREATE_RELEASE.format(bytes_type=self.store.bytes_type))
-            if execute(READ_STATE):
-                raise taken(self.store.place)
+            execute(_CREATE_RELEASE.format(bytes_type=self.store.bytes_type))
             state = State.new(identity, budget, self.store.home(execute))
-            execute(CREATE_STATE, state._asdict())
+            row = {"one": 1, **state._asdict()}
+            execute(_insertion("privacy_budget", *row), row)
             if not isinstance(self.store, MemoryStore):
-                note(state, make=True)
+                note(state.id, state.account, make=True)
         self.id = identity
 
     def secret(self) -> ReleaseKey:
-        """Return the secret from which named releases draw: 32 bytes beside the marks of a user.
-
-        The secret of a ledger in memory stays in the process that has created the ledger.
-        """
+        """Return the secret from which named releases draw: 32 bytes beside the marks of a user."""
+        if self._secret is not None:
+            return self._secret
+        folder = folder_of(self.id)
         with process_lock:
-            if self._secret is None and isinstance(self.store, MemoryStore):
-                self._secret = ReleaseKey()
-            if self._secret is not None:
-                return self._secret
-            folder = _folder(self.id)
             try:
                 if os.path.isdir(folder):
                     return ReleaseKey.open(os.path.join(folder, "secret"))
@@ -291,27 +292,17 @@ class Ledger:
         seen stay paid.
         """
         with process_lock, noting() as note, self.store.transaction() as execute:
-            query = READ_STATE + (self.store.lock_clause if moved else "")
-            if self.store.has_ledger(execute):
-                _add_units(execute)
-                rows = execute(query)
-            else:
-                rows = []
-            if not rows:
+            exists = self.store.has_table(execute, "privacy_budget")
+            if not (exists and execute("SELECT 1 FROM privacy_budget")):
                 raise PrivacyLedgerError(
                     f"{self.store.place} is not a privacy ledger, or it has lost its budget. "
                     "Nothing can be spent from it. To create a new ledger at a path where nothing "
                     "exists, use PrivacyAccountant(epsilon, path=...)."
                 )
-            state = State.read(rows[0], self.store.place)
-            self.id = state.id
-            if moved:
-                seen = _seen(state, last_mark(self.id))
-                state = state.caught_up(seen)._replace(home=self.store.home(execute))
-                execute(WRITE_STATE, state._asdict())
-            else:
-                state = self._state(execute)
-            note(state, make=True)
+            _bring_up_to_date(execute, self.store)
+            self.id = self._read(execute, lock=moved).id
+            state = self._state(execute, moved=moved)
+            note(state.id, state.account, make=True)
         return state.budget
 
     def spend(self, payments: Sequence[Payment], then: Callable[[], object] | None = None) -> None:
@@ -322,8 +313,8 @@ class Ledger:
         PrivacyBudgetExceeded if the charges do not fit, and PrivacyLedgerError if there is another
         line under a key, or if the store cannot be used.
         """
-        with self._transaction(lock=True, pays=True) as (execute, state):
-            due = [payment for payment in payments if not _is_paid(execute, payment)]
+        with self._transaction(lock=True) as (execute, state):
+            due = [payment for payment in payments if not _is_repeated(execute, payment)]
             if due:
                 _write_payments(execute, state, due)
             if then is not None:
@@ -339,16 +330,10 @@ class Ledger:
         with self._transaction() as (_, state):
             return state
 
-    def spends(self) -> list[Spend]:
-        """Return all payments in their order."""
-        with self._transaction() as (execute, _):
-            rows = execute(f"SELECT {', '.join(COLUMNS)} FROM privacy_spend ORDER BY number")
-        return [self._line(row) for row in rows]
-
     def is_paid(self, key: str) -> bool:
         """Whether there is a payment with this key."""
         with self._transaction() as (execute, _):
-            return is_paid(execute, key)
+            return _is_paid(execute, key)
 
     def keep(self, key: str, content: bytes) -> None:
         """Store the bytes of a release beside its payment."""
@@ -361,60 +346,63 @@ class Ledger:
         LookupError if there is none.
         """
         with self._transaction() as (execute, _):
-            if is_paid(execute, key):
-                return read_release(execute, self.store, key)
-            named = (payment_of(key, number) for number in count(1))
-            paid = list(takewhile(lambda each: is_paid(execute, each), named))
-            return read_release(execute, self.store, paid[-1] if paid else key)
+            if not _is_paid(execute, key):
+                named = (payment_of(key, number) for number in count(1))
+                *_, key = key, *takewhile(lambda each: _is_paid(execute, each), named)
+            return read_release(execute, self.store, key)
 
-    def releases(self) -> list[PaidRelease]:
-        """Return all payments in their order, with the sizes of stored releases."""
+    def spends(self) -> list[Spend]:
+        """Return all payments in their order."""
         with self._transaction() as (execute, _):
-            return list_releases(execute, self.store)
+            return self._lines(execute)
 
-    def extract(self) -> tuple[State, list[dict[str, Any]], dict[str, str]]:
-        """Return state, lines and digests of stored releases, in one transaction."""
-        columns = f"id, {', '.join(COLUMNS)}"
+    def extract(self) -> tuple[State, list[Spend], dict[str, str]]:
+        """Return state, payments and digests of stored releases, in one transaction."""
         with self._transaction() as (execute, state):
-            rows = execute(f"SELECT {columns} FROM privacy_spend ORDER BY number")
-            digests = list_digests(execute, self.store)
-        lines = [{"key": key, **asdict(self._line(tuple(row)))} for key, *row in rows]
-        return state, lines, digests
+            digests = dict(execute("SELECT id, digest FROM privacy_release ORDER BY id"))
+            return state, self._lines(execute), digests
 
-    def _line(self, row: tuple[Any, ...]) -> Spend:
-        *values, parameters = row
-        try:
-            columns = dict(zip(COLUMNS, (*values, json.loads(parameters)), strict=True))
-        except _NOT_JSON:
-            raise damaged(self.store.place) from None
-        if not all(isinstance(columns[name], kind) for name, kind in _COLUMN_TYPES.items()):
-            raise damaged(self.store.place)
-        return Spend(**columns)
+    def _lines(self, execute: Execute) -> list[Spend]:
+        """Return all payments in their order; PrivacyLedgerError if a line is damaged."""
+        sizes: dict[str, int] = dict(execute("SELECT id, size FROM privacy_release"))
+        lines = []
+        for *values, parameters, key in execute(_READ_LINES):
+            try:
+                line = Spend._make((*values, json.loads(parameters), key, sizes.get(key)))
+            except _NOT_JSON:
+                raise damaged(self.store.place) from None
+            if not all(map(isinstance, line, _LINE_TYPES)):
+                raise damaged(self.store.place)
+            lines.append(line)
+        return lines
 
     @contextmanager
-    def _transaction(
-        self, lock: bool = False, pays: bool = False
-    ) -> Iterator[tuple[Execute, State]]:
-        """Yield a function that runs statements, and the state; write a mark afterwards."""
+    def _transaction(self, lock: bool = False) -> Iterator[tuple[Execute, State]]:
+        """Yield a function that runs statements, and the state; write a mark afterwards.
+
+        ``lock`` makes other writers wait, as all who change something do.
+        """
         with process_lock, noting() as note, self.store.transaction() as execute:
             state = self._state(execute, lock)
             yield execute, state
-            if pays:
-                state = State.read(execute(READ_STATE)[0], self.store.place)
-            note(state)
+            if lock:
+                state = self._read(execute)
+            note(state.id, state.account)
 
-    def _state(self, execute: Execute, lock: bool = False) -> State:
+    def _state(self, execute: Execute, lock: bool = False, moved: bool = False) -> State:
+        """Return the state; PrivacyLedgerError unless it is that of the original, and complete.
+
+        ``moved`` makes this file the original, and adds the losses that were seen.
+        """
         # Read the mark first. A concurrent payment changes the ledger before it adds its mark, so
         # that the mark is never ahead of the ledger.
         mark = last_mark(self.id)
-        rows = execute(READ_STATE + (self.store.lock_clause if lock else ""))
-        if not rows or self.id not in (None, rows[0][0]):
-            raise PrivacyLedgerError(
-                f"The privacy ledger {self.store.place} is not the one that this accountant "
-                "was created for: nothing was released."
-            )
-        state = State.read(rows[0], self.store.place)
-        if state.home != self.store.home(execute):
+        state, home = self._read(execute, lock), self.store.home(execute)
+        if moved:
+            state = state.caught_up(state.seen_in(mark))._replace(home=home)
+            execute(_update(State._fields), state._asdict())
+            return state
+        if state.home != home:
             raise PrivacyLedgerError(
                 f"The privacy ledger {self.store.place} is a copy, or it was created on another "
                 "machine, and the original may still be in use. Nothing was released. To share a "
@@ -422,7 +410,7 @@ class Ledger:
                 "file has replaced the original, open it with PrivacyAccountant.open(path, "
                 "moved=True)."
             )
-        if not state.follows(_seen(state, mark)):
+        if not state.follows(state.seen_in(mark)):
             raise PrivacyLedgerError(
                 f"The privacy ledger {self.store.place} lacks payments that you have seen in it. "
                 "It may be a restored backup, or a copy while another copy was in use. Nothing was "
@@ -431,32 +419,41 @@ class Ledger:
             )
         return state
 
+    def _read(self, execute: Execute, lock: bool = False) -> State:
+        """Return what the ledger says; PrivacyLedgerError if it is damaged or another ledger."""
+        rows = execute(_READ_STATE + (self.store.lock_clause if lock else ""))
+        if not rows or self.id not in (None, rows[0][0]):
+            raise PrivacyLedgerError(
+                f"The privacy ledger {self.store.place} is not the one that this accountant "
+                "was created for: nothing was released."
+            )
+        return State.read(rows[0], self.store.place)
+
     def forget(self) -> None:
         """Remove the marks and the secret of a ledger that will not be opened again."""
-        shutil.rmtree(_folder(self.id), ignore_errors=True)
+        shutil.rmtree(folder_of(self.id), ignore_errors=True)
 
     def share(self) -> None:
         """Move a ledger from memory to a temporary file, which other processes can open."""
         with process_lock:
             if isinstance(self.store, MemoryStore):
-                # The file has no folder for marks, where the secret could be kept.
-                self.secret()
                 folder = tempfile.mkdtemp(prefix="sklearn_dptda_")
                 atexit.register(_remove, folder, os.getpid())
                 store = self.store.move_to(os.path.join(folder, "budget.db"))
                 with store.transaction() as execute:
-                    home = {"home": store.home(execute)}
-                    execute("UPDATE privacy_budget SET home = :home", home)
+                    execute(_update(["home"]), {"home": store.home(execute)})
                 self.store = store
 
 
-def _add_units(execute: Execute) -> None:
-    """Add the columns of privacy units to a ledger of an earlier version, with no units known."""
-    rows = execute("SELECT * FROM privacy_budget")
-    if rows and len(rows[0]) == len(State._fields):
+def _bring_up_to_date(execute: Execute, store: Store) -> None:
+    """Add what ledgers of earlier versions lack: privacy units, none known, and releases."""
+    (row,) = execute("SELECT * FROM privacy_budget")
+    if len(row) == len(State._fields):
         # The table has a primary key and all columns of the state except for the unit.
         execute("ALTER TABLE privacy_budget ADD COLUMN unit TEXT")
         execute("ALTER TABLE privacy_spend ADD COLUMN unit TEXT NOT NULL DEFAULT ''")
+    if not store.has_table(execute, "privacy_release"):
+        execute(_CREATE_RELEASE.format(bytes_type=store.bytes_type))
 
 
 def _write_payments(execute: Execute, state: State, due: Sequence[Payment]) -> None:
@@ -467,15 +464,19 @@ def _write_payments(execute: Execute, state: State, due: Sequence[Payment]) -> N
     for number, payment in enumerate(due, state.number + 1):
         identity = payment.key or uuid.uuid4().hex
         line = {"id": identity, "number": number, "time": time, **payment.columns()}
-        execute(_INSERT_SPEND, line)
+        execute(_insertion("privacy_spend", *line), line)
     # Update only the columns that change. A database role for payments then needs no right to write
     # the budget, nor, after the first payment, to write the adjacency and the privacy unit.
     before, after = state._asdict(), state.after(sums, len(due), due[0].neighbours)._asdict()
     new = {name: value for name, value in after.items() if value != before[name]}
-    execute("UPDATE privacy_budget SET " + ", ".join(f"{name} = :{name}" for name in new), new)
+    execute(_update(new), new)
 
 
-def _is_paid(execute: Execute, payment: Payment) -> bool:
+def _is_paid(execute: Execute, key: str) -> bool:
+    return bool(execute("SELECT 1 FROM privacy_spend WHERE id = :id", {"id": key}))
+
+
+def _is_repeated(execute: Execute, payment: Payment) -> bool:
     """Whether the payment was made before; PrivacyLedgerError if its key has another line.
 
     Proof: doc/theory/kept_releases.md, "One payment, one release".
@@ -507,13 +508,12 @@ def _check_charges(
     units = sorted(each.unit for each in neighbours)
     counted = state.unit or units[0]
     for other in units:
-        if kind_of_unit(other) == kind_of_unit(counted):
-            continue
-        raise ValueError(
-            f"This ledger counts losses of {counted}; a loss of {other} cannot be added, because "
-            "one of these units may contain many of the other. Use a ledger for each unit, or the "
-            "same unit in all releases, by the parameters groups or unit."
-        )
+        if kind_of_unit(other) != kind_of_unit(counted):
+            raise ValueError(
+                f"This ledger counts losses of {counted}; a loss of {other} cannot be added, "
+                "because one of these units may contain many of the other. Use a ledger for each "
+                "unit, or the same unit in all releases, by the parameters groups or unit."
+            )
     kinds = {kind for kind in (*(n.adjacency for n in neighbours), state.adjacency) if kind}
     if len(kinds) > 1:
         counted = state.adjacency or min(kinds)
@@ -543,109 +543,9 @@ def _before_fork() -> None:
             ledger.share()
 
 
-def _after_fork_in_parent() -> None:
-    process_lock.__exit__()
-
-
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
+        after_in_parent=process_lock.__exit__,
         after_in_child=process_lock.renew,
     )
-
-
-@contextmanager
-def noting() -> Iterator[Callable[..., None]]:
-    """Yield a function that prepares a mark; marks become valid if the block ends without error."""
-    prepared = []
-
-    def note(state: State, make: bool = False) -> None:
-        """Prepare the mark of a state; ``make`` creates the folder for marks of its ledger."""
-        folder, number = _folder(state.id), state.number
-        if _numbers(folder)[-1:] >= [number] or not (make or os.path.isdir(folder)):
-            return
-        new = os.path.join(folder, f"{number}.{uuid.uuid4().hex}")
-        with _warning_if_not_written(folder):
-            if not os.path.isabs(folder):
-                raise FileNotFoundError(errno.ENOENT, "this user has no home directory")
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            with open(new, "x", encoding="utf-8") as file:
-                file.write(json.dumps(state.account))
-                file.flush()
-                # A file with the name of a mark must be complete, even after a power failure.
-                os.fsync(file.fileno())
-            prepared.append((new, folder, str(number)))
-
-    yield note
-    for new, folder, name in prepared:
-        with _warning_if_not_written(folder):
-            # Another process may have set a higher mark in the meantime and removed this one.
-            with suppress(FileNotFoundError):
-                os.replace(new, os.path.join(folder, name))
-            _clear(folder)
-
-
-def last_mark(ledger_id: str) -> tuple[str, str] | None:
-    """Return place and text of the highest mark, or None."""
-    folder = _folder(ledger_id)
-    for _ in range(3):
-        numbers = _numbers(folder)
-        if not numbers:
-            break
-        place = os.path.join(folder, str(numbers[-1]))
-        # The file is missing if two higher marks were set in the meantime.
-        with suppress(FileNotFoundError), open(place, encoding="utf-8", errors="replace") as file:
-            return repr(place), file.read()
-    return None
-
-
-def _seen(state: State, mark: tuple[str, str] | None) -> State:
-    """Return the state that a mark records, or the given state if there is no mark."""
-    if mark is None:
-        return state
-    place, text = mark
-    try:
-        return State.read({**state._asdict(), **json.loads(text)}.values(), place)
-    except _NOT_JSON:
-        raise damaged(place) from None
-
-
-@contextmanager
-def _warning_if_not_written(folder: str) -> Iterator[None]:
-    """Warn and continue if no mark can be written."""
-    try:
-        yield
-    except OSError as error:
-        warn_caller(
-            f"The state of the ledger cannot be recorded in {folder!r} ({error.strerror}). If a "
-            "backup is restored in place of this ledger, it will not be noticed. Set the "
-            "environment variable XDG_STATE_HOME to use another folder.",
-            RuntimeWarning,
-        )
-
-
-def _folder(ledger_id: str) -> str:
-    """Folder of the marks of a ledger, where this system keeps the state of programs of a user."""
-    place = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(place):
-        places = {"win32": "~/AppData/Local", "darwin": "~/Library/Application Support"}
-        place = os.path.expanduser(places.get(sys.platform, "~/.local/state"))
-    return os.path.join(place, "sklearn_dptda", "ledgers", ledger_id)
-
-
-def _numbers(folder: str) -> list[int]:
-    """Return the numbers of the marks in increasing order."""
-    with suppress(OSError):
-        return sorted(int(name) for name in os.listdir(folder) if name.isdecimal())
-    return []
-
-
-def _clear(folder: str) -> None:
-    """Remove all but the two highest marks. A concurrent reader of the folder still finds one."""
-    lowest = min(_numbers(folder)[-2:], default=0)
-    for name in os.listdir(folder):
-        number = name.partition(".")[0]
-        if number.isdecimal() and int(number) < lowest:
-            with suppress(FileNotFoundError):
-                os.unlink(os.path.join(folder, name))

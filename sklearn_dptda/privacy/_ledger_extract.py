@@ -9,7 +9,7 @@ compared, because an honest clock can be set back.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sklearn_dptda.privacy._guarantee import (
@@ -30,9 +30,10 @@ _TEXTS = ("hash", "key", "time", "unit", "adjacency")
 
 def extract_of(ledger: Ledger) -> dict[str, Any]:
     """Return the contents of a ledger as a dictionary for JSON."""
-    state, lines, digests = ledger.extract()
+    state, spends, digests = ledger.extract()
     payments, last = [], ""
-    for line in lines:
+    for spend in spends:
+        line = {"key": spend.key, **spend.columns()}
         last = _hash([last, line])
         payments.append({**line, "hash": last})
     extract = {
@@ -59,71 +60,65 @@ def changes_in(extract: Mapping[str, Any], earlier: Mapping[str, Any] | None) ->
 
 def total_of(extract: Mapping[str, Any]) -> tuple[PrivacyLoss, Budget]:
     """Return the total loss of an extract without changes, and its budget."""
-    budget, sums = _counted(extract)
-    return budget.rule().total(sums), budget
+    budget, charges = _parsed(extract)
+    return budget.rule().total(_sum(charges)), budget
 
 
 def _changes_within(extract: Mapping[str, Any]) -> list[str]:
-    _check_form(extract)
-    found = _broken_chain(extract) + _wrong_sums(extract) + _strange_lines(extract)
+    budget, charges = _parsed(extract)
+    found = _broken_chain(extract["payments"])
+    found += _wrong_sums(extract, budget, _sum(charges)) + _strange_lines(extract, charges)
     if extract["seal"] != _hash({name: extract[name] for name in _PARTS}):
         found.append("the seal does not match the extract")
     return found
 
 
-def _check_form(extract: Any) -> None:
+def _parsed(extract: Any) -> tuple[Budget, list[Charge | None]]:
+    """Return the budget and the loss of each line, None if no payment can have it.
+
+    Raises ValueError if this is not an extract.
+    """
     whole = isinstance(extract, Mapping) and {*_PARTS, "seal"} == {*extract}
     version = extract["format_version"] if whole else None
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise ValueError("The extract was made by a newer version of sklearn-dptda.")
     try:
-        _counted(extract)
+        charges = [_charge(line) for line in extract["payments"]]
+        limits = extract["budget"]
+        budget = Budget(float(limits["epsilon"]), float(limits["delta"]), limits["composition"])
+        budget.rule()
         # Values that are nested too deeply, or that are not valid in JSON, have no hash.
         _hash(extract)
+        whole = whole and {"number", *_SUMS} <= {*extract["counted"]}
+        if not (whole and isinstance(extract["releases"], dict)):
+            raise LookupError("a part is missing")
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError):
-        whole = False
-    if not whole:
         raise ValueError(
             "This is not an extract of a ledger: a part is missing or unknown, or it is not a "
             "number that a ledger can have written."
-        )
+        ) from None
+    return budget, charges
 
 
-def _counted(extract: Mapping[str, Any]) -> tuple[Budget, Sums]:
-    """Return the budget and the sums of the lines."""
-    charges = []
-    for line in extract["payments"]:
-        if not all(isinstance(line[name], str) for name in _TEXTS):
-            raise TypeError("texts are missing")
-        if _is_loss(line):
-            charges.append((_charge(line), 1))
-    limits = extract["budget"]
-    budget = Budget(float(limits["epsilon"]), float(limits["delta"]), limits["composition"])
-    budget.rule()
-    if not {"number", *_SUMS} <= {*extract["counted"]} or not isinstance(extract["releases"], dict):
-        raise ValueError("numbers or releases are missing")
-    return budget, Sums.of(charges)
-
-
-def _charge(line: Mapping[str, Any]) -> Charge:
+def _charge(line: Mapping[str, Any]) -> Charge | None:
+    if not all(isinstance(line[name], str) for name in _TEXTS):
+        raise TypeError("texts are missing")
     rho = line["rho"]
-    return Charge(float(line["epsilon"]), float(line["delta"]), rho and float(rho))
-
-
-def _is_loss(line: Mapping[str, Any]) -> bool:
-    """Whether the numbers of a line are valid for a payment."""
     try:
-        _charge(line)
+        return Charge(float(line["epsilon"]), float(line["delta"]), rho and float(rho))
     except ValueError:
-        return False
-    return True
+        return None
 
 
-def _strange_lines(extract: Mapping[str, Any]) -> list[str]:
+def _sum(charges: Iterable[Charge | None]) -> Sums:
+    return Sums.of((charge, 1) for charge in charges if charge is not None)
+
+
+def _strange_lines(extract: Mapping[str, Any], charges: Iterable[Charge | None]) -> list[str]:
     """Describe lines that no accountant writes, although their hashes may be valid."""
     payments, found = extract["payments"], []
-    for payment in payments:
-        if not _is_loss(payment):
+    for payment, charge in zip(payments, charges, strict=True):
+        if charge is None:
             found.append(f"payment {payment.get('number')} has a privacy loss that is not possible")
     keys = [payment["key"] for payment in payments]
     if len({*keys}) < len(keys):
@@ -136,9 +131,9 @@ def _strange_lines(extract: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _broken_chain(extract: Mapping[str, Any]) -> list[str]:
+def _broken_chain(payments: Iterable[Mapping[str, Any]]) -> list[str]:
     found, last = [], ""
-    for number, payment in enumerate(extract["payments"], 1):
+    for number, payment in enumerate(payments, 1):
         line = {name: value for name, value in payment.items() if name != "hash"}
         if line.get("number") != number:
             found.append(f"payment {number} is missing or out of order")
@@ -148,10 +143,9 @@ def _broken_chain(extract: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _wrong_sums(extract: Mapping[str, Any]) -> list[str]:
+def _wrong_sums(extract: Mapping[str, Any], budget: Budget, sums: Sums) -> list[str]:
     """Describe where the lines contradict the sums of the ledger or the budget."""
-    counted, payments, (budget, sums) = extract["counted"], extract["payments"], _counted(extract)
-    found = []
+    counted, payments, found = extract["counted"], extract["payments"], []
     if counted["number"] != len(payments):
         found.append(f"the ledger has counted {counted['number']} payments, not {len(payments)}")
     if sums.to_text() != [counted[name] for name in _SUMS]:
@@ -164,9 +158,10 @@ def _wrong_sums(extract: Mapping[str, Any]) -> list[str]:
 def _changed_since(earlier: Mapping[str, Any], extract: Mapping[str, Any]) -> list[str]:
     """Describe where a later extract contradicts an earlier one."""
     found = []
-    for name, what in (("ledger", "extracts are of two ledgers"), ("budget", "the budget changed")):
-        if earlier[name] != extract[name]:
-            found.append(f"{what} since the earlier extract" if name == "budget" else f"the {what}")
+    if earlier["ledger"] != extract["ledger"]:
+        found.append("the extracts are of two ledgers")
+    if earlier["budget"] != extract["budget"]:
+        found.append("the budget changed since the earlier extract")
     before = [payment["hash"] for payment in earlier["payments"]]
     now = [payment["hash"] for payment in extract["payments"]]
     if now[: len(before)] != before:

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from sklearn_dptda._typing import PathLike
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
@@ -121,12 +121,27 @@ class Store:
 
     place: str
     location: str
+    # Path of the file in which the ledger is, if it is in one.
+    file: str | None = None
     lock_clause = ""
     # SQL type of a column of bytes.
     bytes_type = "BLOB"
+    _errors: tuple[type[Exception], ...] = (sqlite3.Error,)
 
-    def transaction(self) -> AbstractContextManager[Execute]:
+    @contextmanager
+    def transaction(self) -> Iterator[Execute]:
         """Yield a function that runs one statement and returns its rows."""
+        try:
+            with self._begin() as execute:
+                yield execute
+        except self._errors as error:
+            raise _unusable(self.place, getattr(error, "orig", None) or error) from None
+        except UnicodeDecodeError:
+            # SQLite quotes the damaged file in an error message that cannot be decoded.
+            raise damaged(self.place) from None
+
+    def _begin(self) -> AbstractContextManager[Execute]:
+        """Like ``transaction``, with the errors of the database."""
         raise NotImplementedError
 
     def creation(self) -> AbstractContextManager[Execute]:
@@ -137,24 +152,10 @@ class Store:
         """Identity of the place, which copies do not share; None if it does not matter."""
         return None
 
-    def has_ledger(self, execute: Execute) -> bool:
-        """Whether there may be a ledger. Later statements fail if a table is missing."""
-        return True
-
     def has_table(self, execute: Execute, name: str) -> bool:
         """Whether there is a table with this name."""
         tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name"
         return bool(execute(tables, {"name": name}))
-
-    @property
-    def folder(self) -> str | None:
-        """Folder of large releases beside the ledger; None if they are stored within it."""
-        return None
-
-    @property
-    def mode(self) -> int:
-        """Permission bits of the files beside the ledger."""
-        return 0o600
 
 
 class MemoryStore(Store):
@@ -168,11 +169,9 @@ class MemoryStore(Store):
             ":memory:", check_same_thread=False, isolation_level=None
         )
 
-    @contextmanager
-    def transaction(self) -> Iterator[Execute]:
+    def _begin(self) -> AbstractContextManager[Execute]:
         self._refuse_strangers()
-        with _sqlite_transaction(self._connection) as execute:
-            yield execute
+        return _sqlite_transaction(self._connection)
 
     def move_to(self, path: str) -> "SqliteStore":
         """Copy everything into an SQLite file and return the store of that file."""
@@ -194,50 +193,46 @@ class MemoryStore(Store):
 
 
 class SqliteStore(Store):
-    """A ledger in a file that the processes of one machine share.
+    """A ledger in an SQLite file that the processes of one machine share.
 
     Each transaction opens the file again, because connections cannot be shared
     between threads or across forks. The time is negligible beside a release.
     """
 
+    file: str
+
     def __init__(self, location: str) -> None:
         # While the ledger is created, the file has a temporary name.
-        self.location = self._file = location
+        self.location = self.file = location
         self.place = repr(location)
 
     @contextmanager
-    def transaction(self) -> Iterator[Execute]:
-        try:
-            with (
-                closing(self._connect()) as connection,
-                _sqlite_transaction(connection) as execute,
-            ):
+    def _begin(self) -> Iterator[Execute]:
+        with closing(self._connect()) as connection:
+            # A payment is on the disk when it is committed, even if the power fails.
+            connection.execute("PRAGMA synchronous=FULL")
+            with _sqlite_transaction(connection) as execute:
                 yield execute
-        except sqlite3.Error as error:
-            raise _unusable(self.place, error) from None
-        except UnicodeDecodeError:
-            # SQLite quotes the damaged file in an error message that cannot be decoded.
-            raise damaged(self.place) from None
 
     @contextmanager
     def creation(self) -> Iterator[Execute]:
         """Like ``transaction``, in a new file, which gets its name after the commit."""
         try:
-            with whole_file(self.location) as self._file, self.transaction() as execute:
+            with whole_file(self.location) as self.file, self.transaction() as execute:
                 yield execute
         except FileExistsError:
-            raise taken(self.place) from None
+            raise _taken(self.place) from None
         except OSError as error:
             raise _unusable(self.place, error.strerror or error) from None
         finally:
-            self._file = self.location
+            self.file = self.location
 
     def home(self, execute: Execute) -> str | None:
         """Machine, file system and inode of the file, which copies do not share."""
         try:
-            if os.stat(self._file).st_nlink > 1:
-                forget_temporary_name(self._file)
-            file, system = os.stat(self._file), file_system_identity(self._file)
+            if os.stat(self.file).st_nlink > 1:
+                forget_temporary_name(self.file)
+            file, system = os.stat(self.file), file_system_identity(self.file)
         except OSError as error:
             raise _unusable(self.place, error.strerror or error) from None
         if file.st_nlink > 1:
@@ -245,31 +240,19 @@ class SqliteStore(Store):
             raise _unusable(self.place, "the file has several names, which are hard links")
         return f"{machine_identity()}:{system}:{file.st_ino}"
 
-    def has_ledger(self, execute: Execute) -> bool:
-        """Whether this is the file of a ledger. An empty or truncated file is not."""
-        return self.has_table(execute, "privacy_budget")
-
-    @property
-    def folder(self) -> str:
-        """Folder beside the file, after symbolic links are resolved."""
-        return f"{os.path.realpath(self.location)}.releases"
-
-    @property
-    def mode(self) -> int:
-        return os.stat(self.location).st_mode & 0o666
-
     def _connect(self) -> sqlite3.Connection:
         # This never creates a file: a ledger that was deleted must not be replaced by an empty one.
-        name = self._file.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-        connection = sqlite3.connect(
+        name = self.file.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        return sqlite3.connect(
             f"file:{name}?mode=rw", uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None
         )
-        try:
-            connection.execute("PRAGMA synchronous=FULL")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+
+
+@contextmanager
+def _sqlite_transaction(connection: sqlite3.Connection) -> Iterator[Execute]:
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield lambda statement, values=(): connection.execute(statement, values).fetchall()
 
 
 class ServerStore(Store):
@@ -282,8 +265,7 @@ class ServerStore(Store):
         import sqlalchemy
 
         self.location, self.place = location, repr(shown_location(location))
-        self._sqlalchemy = sqlalchemy
-        self._seen_tables: set[str] = set()
+        self._sqlalchemy, self._errors = sqlalchemy, (sqlalchemy.exc.SQLAlchemyError,)
         if url.drivername == "postgresql":
             url = url.set(drivername="postgresql+psycopg")
         try:
@@ -298,40 +280,27 @@ class ServerStore(Store):
         self.bytes_type = sqlalchemy.LargeBinary(2**31 - 1).compile(self._engine.dialect)
 
     @contextmanager
-    def transaction(self) -> Iterator[Execute]:
-        try:
-            with self._begin() as execute:
-                yield execute
-        except self._sqlalchemy.exc.SQLAlchemyError as error:
-            raise _unusable(self.place, getattr(error, "orig", None) or error) from None
-
-    @contextmanager
     def _begin(self) -> Iterator[Execute]:
         with self._engine.begin() as connection:
-            yield _ServerStatements(connection, self._sqlalchemy.text)
+
+            def execute(statement: str, values: Any = None) -> list[tuple[Any, ...]]:
+                cursor = connection.execute(self._sqlalchemy.text(statement), values or {})
+                return [tuple(row) for row in cursor] if cursor.returns_rows else []
+
+            yield execute
 
     @contextmanager
     def creation(self) -> Iterator[Execute]:
-        """Like ``transaction``; of two concurrent creations, one raises ``taken``."""
+        """Like ``transaction``; of two creations, one raises an error that names the other."""
         with self.transaction() as execute:
             try:
                 yield execute
             except self._sqlalchemy.exc.DBAPIError:
                 # The tables or the row of the other creation exist by now.
-                with suppress(self._sqlalchemy.exc.SQLAlchemyError), self._begin() as look:
+                with suppress(*self._errors), self._begin() as look:
                     if look("SELECT 1 FROM privacy_budget"):
-                        raise taken(self.place) from None
+                        raise _taken(self.place) from None
                 raise
-
-    def has_table(self, execute: Execute, name: str) -> bool:
-        """Whether there is a table with this name."""
-        # The query takes as long as a payment. Tables are never removed, so the answer is kept.
-        if name not in self._seen_tables:
-            connection = cast(_ServerStatements, execute).connection
-            if not self._sqlalchemy.inspect(connection).has_table(name):
-                return False
-            self._seen_tables.add(name)
-        return True
 
     def home(self, execute: Execute) -> str | None:
         """Cluster, database and table of PostgreSQL, which restored dumps do not share."""
@@ -339,39 +308,12 @@ class ServerStore(Store):
             return None
         return str(execute(_POSTGRESQL_HOME)[0][0])
 
-
-class _ServerStatements:
-    """Function that runs statements in a connection to a server, and holds the connection."""
-
-    def __init__(self, connection: Any, text: Callable[[str], Any]) -> None:
-        self.connection = connection
-        self._text = text
-
-    def __call__(
-        self, statement: str, parameters: dict[str, Any] | None = None
-    ) -> list[tuple[Any, ...]]:
-        cursor = self.connection.execute(self._text(statement), parameters or {})
-        return [tuple(row) for row in cursor] if cursor.returns_rows else []
+    def has_table(self, execute: Execute, name: str) -> bool:
+        """Whether there is a table with this name."""
+        return bool(self._sqlalchemy.inspect(self._engine).has_table(name))
 
 
-def _executor(connection: sqlite3.Connection) -> Execute:
-    return lambda statement, parameters=(): connection.execute(statement, parameters).fetchall()
-
-
-@contextmanager
-def _sqlite_transaction(connection: sqlite3.Connection) -> Iterator[Execute]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield _executor(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def taken(place: str) -> PrivacyLedgerError:
-    """Return the error for a place where something exists already."""
+def _taken(place: str) -> PrivacyLedgerError:
     return PrivacyLedgerError(
         f"Something exists at {place} already, and a new ledger would hide what was spent from an "
         "old one. To attach to an existing ledger, use PrivacyAccountant.open(path)."
@@ -396,7 +338,12 @@ def machine_identity() -> str:
 
     Containers that share an image and its machine identity count as one machine.
     """
-    return _digest(_identity())[:24]
+    for place in _MACHINE_ID_FILES:
+        with suppress(OSError), open(place) as file:
+            if text := file.read().strip():
+                return _digest(text)[:24]
+    address = uuid.getnode()
+    return _digest(platform.node() if address & _MADE_UP_ADDRESS else f"{address:x}")[:24]
 
 
 def file_system_identity(path: str) -> str:
@@ -425,16 +372,3 @@ def _file_system_uuid(device: int) -> str | None:
 
 def _digest(identity: object) -> str:
     return hashlib.sha256(f"sklearn_dptda ledger {identity}".encode()).hexdigest()
-
-
-def _identity() -> str:
-    for place in _MACHINE_ID_FILES:
-        try:
-            with open(place) as file:
-                text = file.read().strip()
-        except OSError:
-            continue
-        if text:
-            return text
-    address = uuid.getnode()
-    return platform.node() if address & _MADE_UP_ADDRESS else f"{address:x}"

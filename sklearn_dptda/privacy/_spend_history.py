@@ -1,19 +1,16 @@
 """The payments of a ledger as a table."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-@dataclass(frozen=True)
-class Spend:
+class Spend(NamedTuple):
     """One payment of a ledger, without data. :class:`SpendHistory` explains the fields."""
 
     number: int
@@ -26,21 +23,29 @@ class Spend:
     what: str
     estimator: str
     parameters: dict[str, str]
+    key: str
+    size: int | None
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of a history by name, without the key and the size."""
+        return dict(zip(COLUMNS, self[:-2], strict=True))
 
 
-COLUMNS = tuple(column.name for column in fields(Spend))
+COLUMNS = Spend._fields[:-2]
 
 
-class SpendHistory(Sequence[Spend]):
-    """History of all payments of a ledger at one moment, as a sequence and as a table.
+class SpendHistory(tuple[Spend, ...]):
+    """History of all payments of a ledger at one moment, as a tuple and as a table.
 
-    An integer index gives one payment, and a column name gives an array.
-    :meth:`PrivacyAccountant.spends` returns a history.
+    An integer index gives one payment, a slice gives a history, and a column name
+    gives an array. :meth:`PrivacyAccountant.spends` returns a history.
 
     Parameters
     ----------
-    spends : sequence of Spend
-        The payments.
+    spends : iterable of Spend
+        The payments. Beside the columns, each has a ``key``, for
+        :meth:`PrivacyAccountant.release`, and the ``size`` of its stored release in
+        bytes, or None if it is not stored.
 
     Attributes
     ----------
@@ -73,32 +78,14 @@ class SpendHistory(Sequence[Spend]):
 
     columns = COLUMNS
 
-    def __init__(self, spends: Iterable[Spend]) -> None:
-        self._spends = tuple(spends)
-
-    def __len__(self) -> int:
-        return len(self._spends)
-
-    @overload
-    def __getitem__(self, key: str) -> NDArray[Any]: ...
-
-    @overload
-    def __getitem__(self, key: SupportsIndex) -> Spend: ...
-
-    @overload
-    def __getitem__(self, key: slice) -> "SpendHistory": ...
-
-    def __getitem__(
-        self, key: str | SupportsIndex | slice
-    ) -> "NDArray[Any] | Spend | SpendHistory":
+    def __getitem__(self, key: Any) -> Any:
         """Return a column for a name, a payment for an integer, and a history for a slice."""
         if isinstance(key, str):
             if key not in self.columns:
                 raise KeyError(key)
-            return np.array([getattr(spend, key) for spend in self._spends])
-        if isinstance(key, slice):
-            return SpendHistory(self._spends[key])
-        return self._spends[key]
+            return np.array([getattr(spend, key) for spend in self])
+        found = super().__getitem__(key)
+        return SpendHistory(found) if isinstance(key, slice) else found
 
     def to_pandas(self) -> "DataFrame":
         """Return the history as a :class:`pandas.DataFrame`.
@@ -114,27 +101,26 @@ class SpendHistory(Sequence[Spend]):
         """
         import pandas
 
-        return pandas.DataFrame(map(astuple, self._spends), columns=list(self.columns))
+        return pandas.DataFrame([spend.columns() for spend in self], columns=list(self.columns))
 
-    def _cells(self) -> Iterator[list[str]]:
-        for spend in self._spends:
-            yield [
-                f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
-                for value in astuple(spend)
-            ]
+    def _rows(self) -> list[list[str]]:
+        """Return the texts of the header and of each payment."""
+        return [[*self.columns], *(list(map(_text, spend[:-2])) for spend in self)]
 
     def __repr__(self) -> str:
-        rows = [self.columns, *self._cells()]
-        shown = [[cell[:32] for cell in row] for row in rows]
-        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in shown
-        )
+        rows = [[cell[:32] for cell in row] for row in self._rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
     def _repr_html_(self) -> str:
         def line(cells: Iterable[str], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
-        body = "".join(line(cells, "td") for cells in self._cells())
-        return f"<table>{line(self.columns, 'th')}{body}</table>"
+        header, *rows = self._rows()
+        return f"<table>{line(header, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "" if value is None else str(value)

@@ -17,7 +17,6 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,18 +30,10 @@ from sklearn_dptda.privacy._release import as_arrays
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 from sklearn_dptda.privacy._whole_file import sync_folder, whole_file
 
-CREATE_RELEASE = """
-CREATE TABLE IF NOT EXISTS privacy_release (
-    id VARCHAR(32) PRIMARY KEY,
-    digest VARCHAR(64) NOT NULL,
-    size BIGINT NOT NULL,
-    content {bytes_type})
-"""
 _INSERT_RELEASE = "INSERT INTO privacy_release VALUES (:id, :digest, :size, :content)"
-_READ_RELEASE = "SELECT digest, content FROM privacy_release WHERE id = :id"
-# One line with NULL if a release was paid for and is not stored.
-_READ_PAID = (
-    "SELECT digest FROM privacy_spend LEFT JOIN privacy_release "
+# One row, whose digest is NULL if a release was paid for and is not stored.
+_READ_RELEASE = (
+    "SELECT digest, content FROM privacy_spend LEFT JOIN privacy_release "
     "ON privacy_spend.id = privacy_release.id WHERE privacy_spend.id = :id"
 )
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -53,41 +44,8 @@ _LARGE = 1 << 20
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
-class PaidRelease:
-    """One payment of a ledger, and whether its release is stored.
-
-    Parameters
-    ----------
-    key : str
-        Key of the release, for :meth:`PrivacyAccountant.release`.
-    number : int
-        Position of the payment in the ledger, from 1.
-    time : str
-        Day of the payment, in ISO 8601, UTC.
-    estimator : str
-        Class that made the release.
-    what : str
-        Description of the release.
-    size : int or None
-        Size of the stored release in bytes. None if it is not stored.
-    """
-
-    key: str
-    number: int
-    time: str
-    estimator: str
-    what: str
-    size: int | None
-
-
 class SecondDraw(PrivacyLedgerError):
     """Another release is stored under the same key, so that this one must not be published."""
-
-
-def is_paid(execute: Execute, key: str) -> bool:
-    """Whether there is a payment with this key."""
-    return bool(execute("SELECT 1 FROM privacy_spend WHERE id = :id", {"id": key}))
 
 
 def write_release(execute: Execute, store: Store, key: str, content: bytes) -> None:
@@ -96,33 +54,29 @@ def write_release(execute: Execute, store: Store, key: str, content: bytes) -> N
     Other code or another machine may compute the same draw with other rounding errors. In this
     case, the first result stays in the ledger.
     """
-    if not store.has_table(execute, "privacy_release"):
-        # The ledger was created by a version that did not store releases.
-        execute(CREATE_RELEASE.format(bytes_type=store.bytes_type))
-    digest = hashlib.sha256(content).hexdigest()
-    paid = execute(_READ_PAID, {"id": key})
-    if not paid:
+    rows, digest = execute(_READ_RELEASE, {"id": key}), hashlib.sha256(content).hexdigest()
+    if not rows:
         raise PrivacyLedgerError("Nothing was paid under this key, so that nothing is stored.")
-    rows = [row for row in paid if row[0] is not None]
-    if rows and rows[0][0] != digest and not _is_stored(execute, store, key, content):
+    stored = rows[0][0]
+    if stored not in (None, digest) and not _is_stored(store, rows[0], content):
         raise SecondDraw(
             "Another release is stored under this key, so that this one is not released. "
             "PrivacyAccountant.release returns the first one."
         )
-    is_file = store.folder is not None and len(content) > _LARGE
-    if is_file and (not rows or rows[0][0] == digest):
+    in_file = store.file is not None and len(content) > _LARGE
+    if in_file and stored in (None, digest):
         # The file is written again, in case an earlier one was lost.
-        _write_file(str(store.folder), digest, content, store.mode)
-    if not rows:
-        inside = None if is_file else content
+        _write_file(str(store.file), digest, content)
+    if stored is None:
+        inside = None if in_file else content
         line = {"id": key, "digest": digest, "size": len(content), "content": inside}
         execute(_INSERT_RELEASE, line)
 
 
-def _is_stored(execute: Execute, store: Store, key: str, content: bytes) -> bool:
+def _is_stored(store: Store, row: tuple[Any, ...], content: bytes) -> bool:
     """Whether a release equals the stored one except for rounding."""
     try:
-        stored = read_release(execute, store, key)
+        stored = _read(store, *row)
     except PrivacyLedgerError:
         # A stored release that cannot be read differs, because its digest differs.
         return False
@@ -144,28 +98,26 @@ def _differ_by_rounding(one: FloatArray, other: FloatArray) -> bool:
 
 def read_release(execute: Execute, store: Store, key: str) -> Any:
     """Return the release that is stored under a key; LookupError if there is none."""
-    rows = (
-        execute(_READ_RELEASE, {"id": key}) if store.has_table(execute, "privacy_release") else []
-    )
+    rows = execute(_READ_RELEASE, {"id": key})
     if not rows:
-        raise LookupError(
-            "the release was paid for, but it was not stored"
-            if is_paid(execute, key)
-            else "nothing was paid under this key"
-        )
+        raise LookupError("nothing was paid under this key")
     digest, content = rows[0]
+    if digest is None:
+        raise LookupError("the release was paid for, but it was not stored")
+    return _read(store, digest, content)
+
+
+def _read(store: Store, digest: Any, content: Any) -> Any:
+    """Return the release in a row; PrivacyLedgerError if it cannot be read."""
     try:
-        if content is None:
-            # The digest is the name of a file. Other text could be a path to any file of the
-            # reader, because a user who may only pay into a ledger on a server can write it.
-            if store.folder is None or not _DIGEST.fullmatch(str(digest)):
-                raise ValueError("it is damaged")
-            with open(os.path.join(store.folder, digest), "rb") as file:
+        # The digest is the name of a file. Other text could be a path to any file of the reader,
+        # because a user who may only pay into a ledger on a server can write it.
+        if content is None and store.file is not None and _DIGEST.fullmatch(str(digest)):
+            with open(os.path.join(_folder(store.file), digest), "rb") as file:
                 content = file.read()
         # Some database drivers return a view of bytes.
-        if not isinstance(content, bytes | bytearray | memoryview):
-            raise ValueError("it is damaged")
-        if hashlib.sha256(content).hexdigest() != digest:
+        is_bytes = isinstance(content, bytes | bytearray | memoryview)
+        if not is_bytes or hashlib.sha256(content).hexdigest() != digest:
             raise ValueError("it is damaged")
         return from_bytes(bytes(content))
     except (OSError, ValueError, MemoryError) as error:
@@ -175,27 +127,14 @@ def read_release(execute: Execute, store: Store, key: str) -> Any:
         ) from None
 
 
-def list_releases(execute: Execute, store: Store) -> list[PaidRelease]:
-    """Return all payments in their order, with the sizes of stored releases."""
-    columns = "privacy_spend.id, number, time, estimator, what"
-    if store.has_table(execute, "privacy_release"):
-        join = "LEFT JOIN privacy_release ON privacy_release.id = privacy_spend.id"
-        query = f"SELECT {columns}, size FROM privacy_spend {join} ORDER BY number"
-    else:
-        query = f"SELECT {columns}, NULL FROM privacy_spend ORDER BY number"
-    return [PaidRelease(*row) for row in execute(query)]
+def _folder(ledger: str) -> str:
+    """Folder of large releases beside the file of a ledger, after symbolic links are resolved."""
+    return f"{os.path.realpath(ledger)}.releases"
 
 
-def list_digests(execute: Execute, store: Store) -> dict[str, str]:
-    """Return the SHA-256 digests of the stored releases by key."""
-    if not store.has_table(execute, "privacy_release"):
-        return {}
-    rows = execute("SELECT id, digest FROM privacy_release ORDER BY id")
-    return {row[0]: row[1] for row in rows}
-
-
-def _write_file(folder: str, name: str, content: bytes, mode: int) -> None:
-    """Write a file with the same access permissions as the ledger."""
+def _write_file(ledger: str, name: str, content: bytes) -> None:
+    """Write a file beside the file of a ledger, with its access permissions."""
+    folder, mode = _folder(ledger), os.stat(ledger).st_mode & 0o666
     # Users with read access to a folder also need the permission to enter it.
     os.makedirs(folder, mode=mode | (mode & 0o444) >> 2, exist_ok=True)
     sync_folder(os.path.dirname(folder))

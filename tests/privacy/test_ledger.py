@@ -21,13 +21,13 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._guarantee import Budget
 from sklearn_dptda.privacy._ledger import (
+    _CREATE_BUDGET,
     _CREATE_SPEND,
-    CREATE_BUDGET,
-    CREATE_STATE,
     Ledger,
     State,
-    last_mark,
+    _insertion,
 )
+from sklearn_dptda.privacy._ledger_marks import last_mark
 from sklearn_dptda.privacy._ledger_stores import shown_location
 from tests._fragile import KILL, wait_until
 from tests.privacy._forked import Child
@@ -521,13 +521,14 @@ def test_ledger_server_tells_who_lost_the_race(fresh_database):
     winner = _ledger_stores.make_store(fresh_database)
     thread = threading.Thread(target=loser, daemon=True)
     with winner.creation() as execute:
-        execute(CREATE_BUDGET)
+        execute(_CREATE_BUDGET)
         execute(_CREATE_SPEND)
         thread.start()
         # A transaction sees the locks as they are, but activities as they were at its first look.
         waits = "SELECT 1 FROM pg_locks WHERE NOT granted"
         wait_until(lambda: execute(waits), "the loser waits for the winner")
-        execute(CREATE_STATE, State.new("0" * 32, Budget(1.0, 0.0, "basic"), None)._asdict())
+        row = {"one": 1, **State.new("0" * 32, Budget(1.0, 0.0, "basic"), None)._asdict()}
+        execute(_insertion("privacy_budget", *row), row)
     thread.join(timeout=300)
     assert answers and "already" in answers[0]
 
@@ -676,9 +677,9 @@ def test_whole_file_is_private_and_on_the_disk_before_it_is_named(tmp_path, monk
 def test_ledger_file_waits_for_the_disk_at_each_payment(tmp_path):
     PrivacyAccountant(1.0, path=tmp_path / "a.db")
     store = _ledger_stores.make_store(tmp_path / "a.db")
-    with contextlib.closing(store._connect()) as connection:
+    with store.transaction() as execute:
         # 2 stands for FULL: a payment survives a power failure.
-        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert execute("PRAGMA synchronous") == [(2,)]
 
 
 def test_ledger_creation_that_fails_leaves_nothing(tmp_path, monkeypatch):

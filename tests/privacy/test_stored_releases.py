@@ -39,7 +39,8 @@ from sklearn_dptda.privacy import (
     PrivacyLedgerError,
 )
 from sklearn_dptda.privacy._estimator import is_private
-from sklearn_dptda.privacy._ledger import Ledger, _folder
+from sklearn_dptda.privacy._ledger import Ledger
+from sklearn_dptda.privacy._ledger_marks import folder_of
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._release import as_arrays, learnt
 from sklearn_dptda.privacy._release_key import ReleaseKey
@@ -652,7 +653,7 @@ def test_release_once_pays_once_whenever_a_process_dies(moment, tmp_path):
     assert (len(releases), sum(r.size is not None for r in releases)) == MOMENTS[moment]
     # The release that the same task would have made without dying, with the same secret.
     other = PrivacyAccountant(2.0, 1e-3, path=tmp_path / "b.db")
-    secrets = [os.path.join(_folder(each._ledger.id), "secret") for each in (budget, other)]
+    secrets = [os.path.join(folder_of(each._ledger.id), "secret") for each in (budget, other)]
     shutil.copy(*secrets)
     expected = release_once(DPLloyd(2, bounds=(0, 1), accountant=other), X, "one")
     if MOMENTS[moment][1]:
@@ -752,7 +753,7 @@ def test_named_releases_need_the_secret_of_their_ledger(tmp_path):
     budget = PrivacyAccountant(9.0, 1e-3, path=path)
     model = DPLloyd(2, bounds=(0, 1), accountant=budget)
     first = release_once(model, X, "one")
-    folder = Path(_folder(budget._ledger.id))
+    folder = Path(folder_of(budget._ledger.id))
     secret = (folder / "secret").read_bytes().strip()
     if os.name == "posix":
         assert (folder / "secret").stat().st_mode & 0o777 == 0o600
