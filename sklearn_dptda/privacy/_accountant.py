@@ -16,6 +16,7 @@ from sklearn_dptda.privacy._guarantee import (
     COMPOSITIONS,
     Budget,
     Charge,
+    Neighbours,
     PrivacyGuarantee,
     PrivacyLoss,
     check_adjacency,
@@ -332,17 +333,12 @@ class PrivacyAccountant:
                 f"{quoted(unit)}."
             )
         charge = Charge(float(epsilon), float(delta), None if rho is None else float(rho))
-        line = {
-            "adjacency": check_adjacency(adjacency),
-            "unit": str(unit),
-            "what": str(what),
-            "estimator": str(estimator),
-            "parameters": {
-                str(name): repr(value)[:_LONGEST_PARAMETER]
-                for name, value in (parameters or {}).items()
-            },
+        neighbours = Neighbours(check_adjacency(adjacency), str(unit))
+        shown = {
+            str(name): repr(value)[:_LONGEST_PARAMETER]
+            for name, value in (parameters or {}).items()
         }
-        self._ledger.spend([Payment(charge, line, key)])
+        self._ledger.spend([Payment(charge, neighbours, str(what), str(estimator), shown, key)])
 
     def check(self, releases: Iterable[tuple[PrivacyGuarantee, int]]) -> None:
         """Check whether planned releases fit the budget together. Nothing is spent.
@@ -370,10 +366,8 @@ class PrivacyAccountant:
         ...
         sklearn_dptda.privacy._warnings.PrivacyBudgetExceeded: asked for epsilon=1.2, ...
         """
-        releases = list(releases)
-        charges = [(guarantee.charge, count) for guarantee, count in releases]
-        if charges:
-            self._ledger.check(charges, {guarantee.neighbours for guarantee, _ in releases})
+        if releases := list(releases):
+            self._ledger.check(releases)
 
     def total(self) -> PrivacyLoss:
         """Return the total privacy loss of all releases so far.

@@ -154,9 +154,7 @@ class State(NamedTuple):
 
     def follows(self, seen: Self) -> bool:
         """Whether this state can follow from an earlier state by payments alone."""
-        if self.account == seen.account:
-            return True
-        return (
+        return self.account == seen.account or (
             self.number > seen.number
             and self.budget == seen.budget
             and seen.adjacency in (None, self.adjacency)
@@ -209,28 +207,31 @@ _LINE_TYPES = tuple({**get_type_hints(Spend), "parameters": dict}.values())
 
 
 class Payment(NamedTuple):
-    """A charge and the other columns of its line. Of two payments with one key, one is made."""
+    """A charge and the rest of its line. Of two payments with one key, one is made."""
 
     charge: Charge
-    line: dict[str, Any]
+    neighbours: Neighbours
+    what: str
+    estimator: str
+    parameters: dict[str, str]
     key: str | None = None
 
     @classmethod
     def of(cls, guarantee: PrivacyGuarantee, estimator: str, turn: Turn | None = None) -> Self:
         """Return the payment for a release with this guarantee."""
-        key, parameters = (None, {}) if turn is None else (turn.payment, turn.line)
-        line = {**guarantee.neighbours._asdict(), "what": guarantee.released}
-        return cls(guarantee.charge, line | {"estimator": estimator, "parameters": parameters}, key)
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """Adjacency and privacy unit of the loss."""
-        return Neighbours(self.line["adjacency"], self.line["unit"])
+        parameters, key = ({}, None) if turn is None else (turn.line, turn.payment)
+        released = guarantee.released
+        return cls(guarantee.charge, guarantee.neighbours, released, estimator, parameters, key)
 
     def columns(self) -> dict[str, Any]:
         """Return the contents of the line."""
-        parameters = json.dumps(self.line["parameters"])
-        return {**vars(self.charge), **self.line, "parameters": parameters}
+        return {
+            **vars(self.charge),
+            **self.neighbours._asdict(),
+            "what": self.what,
+            "estimator": self.estimator,
+            "parameters": json.dumps(self.parameters),
+        }
 
 
 class AnotherRelease(PrivacyLedgerError):
@@ -320,10 +321,10 @@ class Ledger:
             if then is not None:
                 then()
 
-    def check(self, charges: Sequence[tuple[Charge, int]], neighbours: set[Neighbours]) -> None:
-        """Raise the same errors as spending these (charge, count) pairs, and write nothing."""
+    def check(self, releases: Sequence[tuple[PrivacyGuarantee, int]]) -> None:
+        """Raise the same errors as paying for these numbers of releases, and write nothing."""
         with self._transaction() as (_, state):
-            _check_charges(state, charges, neighbours)
+            _check_losses(state, releases)
 
     def read(self) -> State:
         """Return the state: budget, sums and number of lines."""
@@ -447,8 +448,7 @@ class Ledger:
 
 def _bring_up_to_date(execute: Execute, store: Store) -> None:
     """Add what ledgers of earlier versions lack: privacy units, none known, and releases."""
-    (row,) = execute("SELECT * FROM privacy_budget")
-    if len(row) == len(State._fields):
+    if len(execute("SELECT * FROM privacy_budget")[0]) == len(State._fields):
         # The table has a primary key and all columns of the state except for the unit.
         execute("ALTER TABLE privacy_budget ADD COLUMN unit TEXT")
         execute("ALTER TABLE privacy_spend ADD COLUMN unit TEXT NOT NULL DEFAULT ''")
@@ -457,8 +457,7 @@ def _bring_up_to_date(execute: Execute, store: Store) -> None:
 
 
 def _write_payments(execute: Execute, state: State, due: Sequence[Payment]) -> None:
-    charges = [(payment.charge, 1) for payment in due]
-    sums = _check_charges(state, charges, {payment.neighbours for payment in due})
+    sums = _check_losses(state, [(payment, 1) for payment in due])
     # A finer time would reveal how long the release between two payments took.
     time = datetime.now(UTC).date().isoformat()
     for number, payment in enumerate(due, state.number + 1):
@@ -495,16 +494,15 @@ def _is_repeated(execute: Execute, payment: Payment) -> bool:
     return bool(rows)
 
 
-def _check_charges(
-    state: State, charges: Sequence[tuple[Charge, int]], neighbours: set[Neighbours]
-) -> Sums:
-    """Return the sums of (charge, count) pairs, or raise if they cannot be added or do not fit.
+def _check_losses(state: State, losses: Sequence[tuple[Payment | PrivacyGuarantee, int]]) -> Sums:
+    """Return the sums of (loss, count) pairs, or raise if they cannot be added or do not fit.
 
     Proof: doc/theory/noise_and_calibration.md, "Adjacency".
     """
-    rule = state.budget.rule()
+    charges, rule = [(loss.charge, count) for loss, count in losses], state.budget.rule()
     for charge, _ in charges:
         rule.check(charge)
+    neighbours = {loss.neighbours for loss, _ in losses}
     units = sorted(each.unit for each in neighbours)
     counted = state.unit or units[0]
     for other in units:

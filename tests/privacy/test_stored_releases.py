@@ -490,6 +490,25 @@ def test_ledger_from_before_learns_to_store(tmp_path):
     assert [release.size is None for release in budget.releases()] == [True, False]
 
 
+@pytest.mark.engines
+def test_ledger_server_from_before_learns_units_and_to_store(fresh_database):
+    import sqlalchemy
+
+    ledger_id = PrivacyAccountant(9.0, path=fresh_database)._ledger.id
+    url = fresh_database.replace("postgresql:", "postgresql+psycopg:")
+    with sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool).begin() as connection:
+        for change in (
+            "DROP TABLE privacy_release",
+            "ALTER TABLE privacy_budget DROP COLUMN unit",
+            "ALTER TABLE privacy_spend DROP COLUMN unit",
+        ):
+            connection.execute(sqlalchemy.text(change))
+    budget = PrivacyAccountant.open(fresh_database)
+    budget.spend(1.0, key="a" * 32)
+    budget.store("a" * 32, 5.0)
+    assert budget.release("a" * 32) == 5.0 and budget._ledger.id == ledger_id
+
+
 def pipeline(budget):
     return make_pipeline(
         DTMFiltration(bounds=(0, 1), resolution=7), PrivatePersistence(1.0, accountant=budget)
