@@ -21,7 +21,7 @@ from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism, PrivateMeasure
 from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.published import DPCube
+from sklearn_dptda.published import DPCube, PublishedMerging, PublishedMixture
 from sklearn_dptda.utils.discovery import all_estimators
 
 # One estimator in the unit layer stands for all, because they share their base classes.
@@ -50,6 +50,8 @@ ESTIMATORS = [
     KNormMechanism(**WIDE),
     MetricExponentialMechanism(random_state=0),
     MorseMerging(GaussianMixture(4, random_state=0)),
+    PublishedMerging(GaussianMixture(4, random_state=0)),
+    PublishedMixture(3, **WIDE),
     ToMATo(),
     ToMATo(density="log_kde", bandwidth=1.0),
 ]
