@@ -36,7 +36,6 @@ from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.filtration import KernelDistanceFiltration
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_sbm
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.persistence import (
     CubicalPersistence,
@@ -47,6 +46,7 @@ from sklearn_dptda.persistence import (
 from sklearn_dptda.population import PrivateMean, private_two_sample_test
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.published import DPCube, accuracy_bounds, optimal_mechanism
+from sklearn_dptda.synthetic import PrivateMeasure
 
 PLANE, BOX = (-2.5, 3), (-12, 12)
 CASES = {}

@@ -21,10 +21,10 @@ from benchmarks._table import Table
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo, DPTree
 from sklearn_dptda.decomposition import PrivatePCA
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.published import DPCube
+from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._frames import DaskParts
 
 PART, COLUMNS, CLUSTERS = 250_000, 4, 6

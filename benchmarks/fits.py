@@ -24,7 +24,7 @@ from benchmarks._timing import Ratio, repeated, side_by_side, summary
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo
 from sklearn_dptda.datasets import load_table
 from sklearn_dptda.decomposition import PrivatePCA
-from sklearn_dptda.metric_privacy import PrivateMeasure
+from sklearn_dptda.synthetic import PrivateMeasure
 
 DELTA = 1e-6
 PUBLIC = {"epsilon": 1.0, "bounds": (-0.5, 0.5)}

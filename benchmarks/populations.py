@@ -18,8 +18,8 @@ from sklearn_dptda import DTMFiltration
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPToMATo
 from sklearn_dptda.datasets import make_visits
 from sklearn_dptda.features import PersistenceMass
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.population import PrivateMean, private_two_sample_test
+from sklearn_dptda.synthetic import PrivateMeasure
 
 
 def tables(quick):

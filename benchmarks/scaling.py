@@ -24,9 +24,9 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.published import DPCube
+from sklearn_dptda.synthetic import PrivateMeasure
 
 BOUNDS, BOX = (-2.5, 3), (-12, 12)
 MARKERS = "os^Dv<>Pp*hXd8"

@@ -19,7 +19,7 @@ from benchmarks._ask import ask, missing
 from benchmarks._table import Table
 from sklearn_dptda.cluster import DPMoG
 from sklearn_dptda.datasets import load_table
-from sklearn_dptda.metric_privacy import PrivateMeasure
+from sklearn_dptda.synthetic import PrivateMeasure
 
 EPSILONS = (0.5, 1.0, 2.0)
 LISTS = {

@@ -30,10 +30,10 @@ from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.features import SortedLifetimes
 from sklearn_dptda.filtration import distance_to_measure
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_rdpg
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.persistence import bottleneck_error_bound
 from sklearn_dptda.plotting import FiltrationDisplay, PersistenceDiagramDisplay
 from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.synthetic import PrivateMeasure
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "doc" / "images"

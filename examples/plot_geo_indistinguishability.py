@@ -12,11 +12,8 @@ roughly which part of the city a place is in. ``alpha`` is the privacy loss per 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_dptda.metric_privacy import (
-    KNormMechanism,
-    MetricExponentialMechanism,
-    PrivateMeasure,
-)
+from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism
+from sklearn_dptda.synthetic import PrivateMeasure
 
 LOW, HIGH = np.array([0.0, 0.0]), np.array([8.0, 6.0])
 rng = np.random.default_rng(0)

@@ -29,9 +29,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda import PrivateBettiNumbers, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.published import detection_limit
+from sklearn_dptda.synthetic import PrivateMeasure
 
 SIZES, N_SEEDS, N_CLOUDS = (300, 1000, 3000, 10_000, 100_000), 5, 200
 BOX, WRONG = (-1.5, 1.5), 0.05

@@ -26,11 +26,11 @@ import pandas as pd
 
 from sklearn_dptda import DTMFiltration, PrivacyAccountant, PrivatePersistence
 from sklearn_dptda.cluster import DPMoGMorse
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import plan_release, planned_loss
 from sklearn_dptda.persistence import beyond_noise
 from sklearn_dptda.plotting import MixtureDensityDisplay, PersistenceDiagramDisplay
 from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.synthetic import PrivateMeasure
 
 N = 20_000
 

@@ -23,8 +23,8 @@ from sklearn_dptda import (
     bottleneck_distance,
 )
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
+from sklearn_dptda.synthetic import PrivateMeasure
 
 BOUNDS = (-3.0, 3.5)
 EPSILONS = (0.5, 2.0, 8.0)

@@ -14,6 +14,7 @@ from . import (
     preprocessing,
     privacy,
     published,
+    synthetic,
     utils,
 )
 from .features import DiagramFeatures
@@ -71,5 +72,6 @@ __all__ = [
     "preprocessing",
     "privacy",
     "published",
+    "synthetic",
     "utils",
 ]

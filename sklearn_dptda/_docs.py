@@ -296,6 +296,32 @@ FRAGMENTS = {
             once. The sums that they return are exact and *not* private. You must
             trust the machines that compute them.
     """,
+    # Released measures.
+    "sampled_rows": """
+        Parameters
+        ----------
+        n_samples : int, default=None
+            Number of rows to draw. None: ``n_samples_``.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draw.
+
+        Returns
+        -------
+        array or data frame of shape (n_samples, n_features)
+            A table of the same kind as that of ``fit``, with the same names and types.
+    """,
+    "confidence_and_bound": """
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            Probability with which the bound holds, between 0 and 1. Bounds of one
+            release at several levels do not hold all at once with this probability.
+
+        Returns
+        -------
+        float
+            At most 1, which says nothing about the release.
+    """,
     "refused_or_not_paid": """
         Raises
         ------

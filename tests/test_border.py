@@ -78,9 +78,8 @@ VALUES = {
     "n_bins": [None],
     "n_steps": [1],
     "max_depth": [None],
-    "depth": [None],
     "dimension": [1],
-    "alpha": [{"alpha": 20.0, "method": "metric", "adjacency": "replace-one"}],
+    "alpha": [20.0],
     "norm_bound": [0.5],
     "marginal_share": [0.0, 0.5],
     "start": [(0.0, 1.0)],
@@ -102,7 +101,7 @@ VALUES = {
         {"groups": "who", "delta": 0.0},
     ],
     "categories": [{"categories": {"kind": ["a", "b", "c"]}}],
-    "target": [{"categories": {"kind": ["a", "b", "c"]}, "target": "kind", "depth": None}],
+    "target": [{"categories": {"kind": ["a", "b", "c"]}, "target": "kind"}],
 }
 WITH = {
     "metric": {"adjacency": "replace-one"},
@@ -223,7 +222,7 @@ def inputs_of(estimator):
             )
             yield pair.first, [second]
         return
-    of_people = parameters["groups"] is not None
+    of_people = parameters.get("groups") is not None
     for first, seconds in (people if of_people else tables)(tags.adjacency):
         if parameters.get("categories"):
             first, *seconds = map(_with_words, [first, *seconds])
@@ -282,8 +281,9 @@ LESS = {
     # A lifetime moves by two sensitivities only if its birth and its death part.
     ("PrivateMassSearch", ""): 0.05,
     # The sensitivity is that of a short way, and holds for a longer one.
-    ("PrivateMeasure", "method='metric'"): 0.4,
-    ("PrivateMeasure", "alpha="): 0.2,
+    ("MetricMeasure", ""): 0.4,
+    ("MetricMeasure", "bounds=(-1000.0"): 0.3,
+    ("MetricMeasure", "alpha="): 0.2,
 }
 
 

@@ -23,10 +23,11 @@ from sklearn_dptda import DTMFiltration
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPToMATo, MorseMerging, ToMATo
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.graph import EdgeFlip
-from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure, UltrametricMechanism
+from sklearn_dptda.metric_privacy import KNormMechanism, MetricMeasure, UltrametricMechanism
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._rows import Tally
+from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
 from tests.test_border import options_of
@@ -173,11 +174,9 @@ def test_containers_of_people_give_the_same_release(name, container):
 def test_map_reduce_gives_the_same_release_with_options(name):
     # Several thousand rows are more than a piece of them.
     rows = np.random.default_rng(1).uniform(size=(9000, 2))
-    others = {"groups", "categories", "target", "alpha"}
+    others = {"groups", "categories", "target"}
     parameters = ROWS[name]().get_params(deep=False).keys() - others
     for option, model in options_of(ROWS[name], parameters):
-        if option == "method='metric'":
-            continue
         found = clone(model).fit(Parts([rows[:5000], rows[5000:5001], rows[5001:]]))
         assert same(learnt(found), learnt(clone(model).fit(rows))), option
 
@@ -193,9 +192,7 @@ def test_map_reduce_ships_small_functions_without_noise(name):
 
 def test_dask_codes_categories_where_the_parts_are():
     people = pandas.DataFrame({"age": np.arange(400) % 70, "smokes": ["no", "yes"] * 200})
-    private = PrivateMeasure(
-        bounds=(0, 99), categories={"smokes": ["no", "yes"]}, depth=5, random_state=0
-    )
+    private = PrivateMeasure(bounds=(0, 99), categories={"smokes": ["no", "yes"]}, random_state=0)
     whole = clone(private).fit(people)
     counted = clone(private).fit(frame.from_pandas(people, npartitions=3))
     assert same(learnt(whole)["weights_"], learnt(counted)["weights_"])
@@ -435,8 +432,8 @@ def test_containers_with_other_columns_are_refused():
     for parts in ([X, X[:, :1]], [X, table(X)]):
         with pytest.raises(ValueError, match="number or the names"):
             private.fit(Parts(parts))
-    with pytest.raises(ValueError, match="method='metric'"):
-        PrivateMeasure(method="metric", alpha=1.0, bounds=(0, 1)).fit(ELSEWHERE["array"](X))
+    with pytest.raises(ValueError, match="is a Dask collection"), nothing_gathered(never):
+        MetricMeasure(alpha=1.0, bounds=(0, 1)).fit(ELSEWHERE["array"](X))
     for nothing in (array.zeros(5), array.zeros((5, 2, 2)), frame.from_array(X)[0]):
         with pytest.raises(ValueError, match="not a table"):
             private.fit(nothing)

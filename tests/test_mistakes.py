@@ -25,16 +25,13 @@ from sklearn_dptda.cluster import (
 )
 from sklearn_dptda.datasets import load_table, make_two_circles
 from sklearn_dptda.graph import EdgeFlip
-from sklearn_dptda.metric_privacy import (
-    KNormMechanism,
-    MetricExponentialMechanism,
-    PrivateMeasure,
-)
+from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism
 from sklearn_dptda.persistence import bottleneck_distance
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLeakWarning
 from sklearn_dptda.published import DPCube
+from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._people import remark_on_ids
 
 BOX = (-3, 3.5)

@@ -18,7 +18,6 @@ from sklearn_dptda.cluster import (
     DPTree,
     _dp_tomato,
 )
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
@@ -28,6 +27,7 @@ from sklearn_dptda.published import DPCube
 from sklearn_dptda.rows import _rows
 from sklearn_dptda.rows._moments import FitBudget, LaplaceBudget
 from sklearn_dptda.rows._rows import MASS
+from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._people import check_ids, split_people
 
 BOX = (-6, 6)
@@ -183,10 +183,7 @@ def test_groups_refuse_mistakes_unpaid_and_quote_nobody(mistake):
     assert not hasattr(private, "privacy_guarantee_")
 
 
-def test_groups_column_is_refused_for_metric_privacy_and_clouds():
-    table = visits()
-    with pytest.raises(ValueError, match="groups requires method='hierarchical'"):
-        of_people(PrivateMeasure(bounds=BOX, method="metric", alpha=9.0)).fit(table)
+def test_groups_column_is_refused_for_clouds():
     with pytest.raises(ValueError, match="name of one column"):
         of_people(PURE[-1]).fit([np.zeros((9, 2)), np.ones((9, 2))])
 

@@ -10,11 +10,12 @@ from sklearn.utils import get_tags
 
 from sklearn_dptda import DTMFiltration, KernelDistanceFiltration
 from sklearn_dptda.cluster import PrivateLandmarks
-from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure
+from sklearn_dptda.metric_privacy import KNormMechanism
 from sklearn_dptda.population import private_two_sample_test
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._release import as_arrays, learnt
+from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._privacy_checks._check_tools import released
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
@@ -116,7 +117,8 @@ def paid_and_no_noise(estimator, name, share, promise, bounds, groups):
     known = {k: v for k, v in asked.items() if hasattr(estimator, k)}
     private = clone(estimator).set_params(**known, random_state=0)
     labels = [PAIRS % 2] if get_tags(estimator).privacy.labels else []
-    return paid_and_lost(private, lambda one: learnt(one.fit(WIDE, *labels, groups=groups)))
+    people = {"groups": groups} if hasattr(estimator, "groups") else {}
+    return paid_and_lost(private, lambda one: learnt(one.fit(WIDE, *labels, **people)))
 
 
 def shares_of(estimator, shares):

@@ -22,8 +22,8 @@ from sklearn_dptda import (
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.graph import EdgeFlip, make_sbm
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import privacy_utility_curve, release_replicates
+from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._tasks import run
 from tests._fragile import (
     Doomed,
@@ -118,7 +118,7 @@ def test_backends_count_payments_of_all_workers(backend, tmp_path):
     accountant = PrivacyAccountant(100.0, path=tmp_path / "ledger.db")
     X = make_two_circles(200, random_state=0)
     search = GridSearchCV(
-        PrivateMeasure(bounds=(-3, 3.5), depth=3, accountant=accountant),
+        PrivateMeasure(bounds=(-3, 3.5), accountant=accountant),
         {"epsilon": [0.5, 1.0]},
         scoring=lambda fitted, X, y=None: float(fitted.weights_.max()),
         cv=2,

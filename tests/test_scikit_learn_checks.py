@@ -18,10 +18,11 @@ from sklearn_dptda.cluster import (
 )
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
-from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism, PrivateMeasure
+from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism, MetricMeasure
 from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.published import DPCube, PublishedMerging, PublishedMixture
+from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils.discovery import all_estimators
 
 # One estimator in the unit layer stands for all, because they share their base classes.
@@ -49,6 +50,7 @@ ESTIMATORS = [
     DPTree(3, **WIDE),
     KNormMechanism(**WIDE),
     MetricExponentialMechanism(random_state=0),
+    MetricMeasure(**WIDE),
     MorseMerging(GaussianMixture(4, random_state=0)),
     PublishedMerging(GaussianMixture(4, random_state=0)),
     PublishedMixture(3, **WIDE),

@@ -21,7 +21,6 @@ from sklearn_dptda.cluster import (
     MorseMerging,
 )
 from sklearn_dptda.decomposition import PrivatePCA
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import pipeline_guarantee
 from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.preprocessing import PrivateBounds
@@ -29,6 +28,7 @@ from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.published import DPCube
 from sklearn_dptda.rows._intervals import _least_cubes
 from sklearn_dptda.rows._rows import MASS, Rows, weighted
+from sklearn_dptda.synthetic import PrivateMeasure
 
 BOX = (-1.0, 1.0)
 ESTIMATORS = [
@@ -136,10 +136,10 @@ def test_private_measure_counts_people_alike():
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(-0.5, 0.05, (2000, 2)), np.full((1000, 2), 0.5)]
     ids = np.r_[np.arange(2000) % 100, np.full(1000, 100)]
-    exact = PrivateMeasure(np.inf, BOX, depth=2, random_state=0).fit(X, groups=ids)
+    exact = PrivateMeasure(np.inf, BOX, random_state=0).fit(X, groups=ids)
     right = exact.weights_[exact.support_[:, 0] > 0].sum()
     assert right == pytest.approx(1 / 101, abs=1e-4) and exact.n_samples_ == 101
-    rows = PrivateMeasure(np.inf, BOX, depth=2, random_state=0).fit(X)
+    rows = PrivateMeasure(np.inf, BOX, random_state=0).fit(X)
     assert rows.weights_[rows.support_[:, 0] > 0].sum() == pytest.approx(1 / 3, abs=1e-6)
 
 
@@ -288,7 +288,3 @@ def test_groups_given_twice_or_elsewhere_are_refused():
     with pytest.raises(ValueError, match="The argument groups of fit needs rows in memory"):
         array = pytest.importorskip("dask.array").from_array(table[["x", "y"]].to_numpy())
         DPLloyd(2).fit(array, groups=table["patient_id"])
-    with pytest.raises(ValueError, match="requires method='hierarchical'"):
-        PrivateMeasure(bounds=BOX, method="metric", alpha=1.0).fit(
-            table[["x", "y"]], groups=table["patient_id"]
-        )

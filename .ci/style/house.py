@@ -12,7 +12,7 @@ FLOORS = (
     {"utils"},
     {"rows"},
     {"preprocessing", "decomposition", "cluster", "discriminant_analysis", "population"},
-    {"filtration", "metric_privacy", "graph"},
+    {"filtration", "metric_privacy", "synthetic", "graph"},
     {"persistence", "features"},
     {"published"},
     {"model_selection"},

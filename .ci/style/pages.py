@@ -27,6 +27,7 @@ PACKAGES = (
     ".preprocessing",
     ".privacy",
     ".published",
+    ".synthetic",
 )
 # Calls at the end of a cell that would show the address of an object.
 DRAWING = {"plot", "from_estimator", "set", "set_title", "scatter", "imshow", "legend", "hist"}

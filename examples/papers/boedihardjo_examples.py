@@ -19,7 +19,7 @@ import numpy as np
 from sklearn_dptda.metric_privacy import (
     KNormMechanism,
     MetricExponentialMechanism,
-    PrivateMeasure,
+    MetricMeasure,
     UltrametricMechanism,
 )
 from sklearn_dptda.published import (
@@ -91,9 +91,7 @@ attained = []
 for alpha in (8.0, 50.0, 200.0, 800.0, 5000.0):
     errors = [
         distance_to_uniform(
-            PrivateMeasure(bounds=(0, 1), method="metric", alpha=alpha, random_state=seed).fit(
-                uniform
-            )
+            MetricMeasure(bounds=(0, 1), alpha=alpha, random_state=seed).fit(uniform)
         )
         for seed in range(N_SEEDS)
     ]

@@ -15,9 +15,9 @@ from sklearn_dptda._cli._read_points import (
     column_places,
 )
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPTree
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.published import DPCube
+from sklearn_dptda.synthetic import PrivateMeasure
 
 _KINDS = {"morse": DPMoGMorse, "mixture": DPMoG, "kmeans": DPLloyd, "tree": DPTree, "cube": DPCube}
 # Private bounds are refused if there are more columns than the first number and if the bounds need

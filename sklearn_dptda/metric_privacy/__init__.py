@@ -7,15 +7,15 @@ whole measures. :mod:`sklearn_dptda.published` computes how accurate any mechani
 from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism
 from sklearn_dptda.metric_privacy._finite_laws import FiniteMechanism
 from sklearn_dptda.metric_privacy._k_norm import KNormMechanism
+from sklearn_dptda.metric_privacy._metric_measure import MetricMeasure
 from sklearn_dptda.metric_privacy._metric_mechanism import MetricPrivacyGuarantee
-from sklearn_dptda.metric_privacy._private_measure import PrivateMeasure
 from sklearn_dptda.metric_privacy._ultrametric import UltrametricMechanism
 
 __all__ = [
     "FiniteMechanism",
     "KNormMechanism",
     "MetricExponentialMechanism",
+    "MetricMeasure",
     "MetricPrivacyGuarantee",
-    "PrivateMeasure",
     "UltrametricMechanism",
 ]

@@ -134,6 +134,8 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
         return self.attained is None or self.attained <= self.alpha * (1 + _ATTAINED_TOLERANCE)
 
     def __str__(self) -> str:
+        if math.isinf(self.alpha):
+            return super().__str__()
         end = f", and never more than {self.epsilon:g}" if math.isfinite(self.epsilon) else ""
         loss = f"alpha * (r + {self.resolution:.2g})" if self.resolution else "alpha * r"
         text = (

@@ -106,8 +106,8 @@ def check_loss(epsilon: float) -> None:
 
 
 def check_confidence(confidence: float) -> None:
-    """Raise ValueError if ``confidence`` is not between 0 and 1."""
-    if not 0 < confidence < 1:
+    """Raise ValueError if ``confidence`` is not a number between 0 and 1."""
+    if not (isinstance(confidence, Real) and 0 < confidence < 1):
         raise ValueError(f"confidence must be between 0 and 1; got {quoted(confidence)}.")
 
 

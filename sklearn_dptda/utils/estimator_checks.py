@@ -47,7 +47,6 @@ _SMALL = {
     "n_iter": 2,
     "max_depth": 3,
     "n_bins": 4,
-    "depth": 3,
 }
 
 

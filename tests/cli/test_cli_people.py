@@ -8,9 +8,9 @@ import pytest
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.__main__ import main
 from sklearn_dptda.cluster import DPLloyd
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.synthetic import PrivateMeasure
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.uniform(-1, 1, size=(400, 2))

@@ -11,8 +11,8 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from sklearn_dptda.cluster import DPLloyd, DPMoG
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.synthetic import PrivateMeasure
 from tests._fragile import Killer, dask_on_this_machine, ray_on_this_machine
 
 NAMES = ["a", "b", "c"]

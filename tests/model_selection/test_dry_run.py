@@ -30,11 +30,12 @@ from sklearn_dptda.cluster import DPLloyd, DPMoG
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.graph import EdgeFlip
-from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism, PrivateMeasure
+from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism, MetricMeasure
 from sklearn_dptda.model_selection import check_budget, planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.published import DPCube, PublishedPersistence
+from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._privacy_checks import make_check_data
 from sklearn_dptda.utils._privacy_checks._check_tools import released
 from sklearn_dptda.utils.discovery import all_estimators
@@ -255,8 +256,8 @@ def test_planned_loss_of_every_private_estimator_is_paid(name, kind):
         (PrivateBounds(0.5, shape="box"), ROWS),
         (PrivateBounds(0.5, shape="box", adjacency="add-remove"), ROWS),
         (PrivateBounds(0.5), list(CLOUDS)),
-        (PrivateMeasure(0.5, BOX["bounds"], method="metric", alpha=20.0), ROWS),
-        (PrivateMeasure(0.5, BOX["bounds"], method="metric", adjacency="replace-one"), ROWS),
+        (MetricMeasure(0.5, BOX["bounds"], alpha=20.0), ROWS),
+        (MetricMeasure(0.5, BOX["bounds"]), ROWS),
         (PrivateMeasure(0.5), ROWS),
         (
             PublishedPersistence(1.0, 1e-6, mechanism="exact", sensitivity=0.1, upper=1.0),

@@ -26,10 +26,11 @@ from sklearn_dptda import (
 )
 from sklearn_dptda.cluster import DPLloyd, DPMoG
 from sklearn_dptda.decomposition import PrivatePCA
-from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure
+from sklearn_dptda.metric_privacy import KNormMechanism
 from sklearn_dptda.model_selection import pipeline_guarantee, planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
+from sklearn_dptda.synthetic import PrivateMeasure
 
 RNG = np.random.default_rng(0)
 CLOUDS = list(RNG.uniform(-1, 1, size=(6, 80, 2)))

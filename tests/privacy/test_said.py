@@ -18,10 +18,11 @@ from sklearn_dptda.cluster import (
     DPTree,
     ToMATo,
 )
-from sklearn_dptda.metric_privacy import MetricExponentialMechanism, PrivateMeasure
+from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.published import DPCube
+from sklearn_dptda.synthetic import PrivateMeasure
 
 # Rows outside given bounds, and beyond private ones.
 OUTSIDE = r"lie (beyond|outside)"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.metric_privacy._finite_metrics import subdominant
-from sklearn_dptda.metric_privacy._smooth_measure import hat_means, integrals
+from sklearn_dptda.metric_privacy._metric_measure import hat_means, integrals
 from sklearn_dptda.published import (
     ScaleBounds,
     accuracy_bounds,

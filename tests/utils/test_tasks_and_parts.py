@@ -14,10 +14,10 @@ from sklearn.base import clone
 import sklearn_dptda
 from sklearn_dptda.cluster import DPLloyd, DPToMATo
 from sklearn_dptda.decomposition import PrivatePCA
-from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._rows import CHANGED, Tally, checksum
+from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._tasks import Failed, outcomes, run, tasks_may_repeat
 from tests._fragile import KILL, wait_until
 
@@ -176,7 +176,7 @@ OF_ROWS = [
     DPLloyd(2, bounds=(0, 1), random_state=0),
     DPToMATo(bounds=(0, 1), random_state=0),
     PrivatePCA(1, bounds=(0, 1), random_state=0),
-    PrivateMeasure(depth=3, random_state=0),
+    PrivateMeasure(random_state=0),
     PrivateBounds(1.0, random_state=0),
 ]
 

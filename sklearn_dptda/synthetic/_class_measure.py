@@ -9,14 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.metric_privacy._box_measure import NoisyTrees, cell_ends, halvings
-from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
-from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.synthetic._box_measure import NoisyTrees, UnitMeasure, cell_ends, halvings
 
-# Ends of cells, and the mass below each.
-Line = tuple[FloatArray, FloatArray]
 # Share of epsilon for the columns one by one, and the number of rows, for each scale of noise that
 # a column has if the whole budget is for classes, from which this share is spent. With fewer rows,
 # cells have even widths, which costs nothing; the last number is that of their halvings.
@@ -31,24 +26,14 @@ _MOST_CELLS, _ROWS_PER_NOISE = 32, 8
 _LEAST_ROWS = 1e-6
 
 
-def class_measure(
-    rows: Rows,
-    sizes: FloatArray,
-    *,
-    target: int,
-    marginal_share: float | None,
-    noise: NoiseSource,
-    epsilon: float,
-    size_is_public: bool,
-) -> tuple[FloatArray, FloatArray, FloatArray, list[Line], list[list[Line]], int]:
-    """Centres, widths and masses of the boxes of classes, marginals in two forms, and the size.
+def class_measure(noisy: NoisyTrees, marginal_share: float | None, target: int) -> UnitMeasure:
+    """Release the columns within each class of the target; the share is chosen if it is None.
 
-    The marginals are those of all rows and those of each class. Rows are in [0, 1]**d. The share is
-    chosen if it is None. If it is zero, cells have even widths.
+    If the share is zero, cells have even widths.
     """
-    d, n_classes = rows.n_features, int(sizes[target])
+    d, sizes, epsilon = noisy.rows.n_features, noisy.sizes, noisy.epsilon
+    n_classes = int(sizes[target])
     others = [a for a in range(d) if a != target]
-    noisy, _, epsilon = NoisyTrees.of(rows, sizes, noise, epsilon, size_is_public)
     if marginal_share is None:
         enough = noisy.n_rows * epsilon >= _ROWS_FOR_LINES * len(others) * noisy.moved
         marginal_share = _SHARE_OF_LINES if enough else 0.0
@@ -80,7 +65,7 @@ def class_measure(
         for a in range(d)
     ]
     by_class = [list(of_class) for of_class in zip(*of_classes, strict=True)]
-    return centres, widths, masses, marginals, by_class, noisy.n_rows
+    return UnitMeasure(centres, widths, masses, marginals, by_class)
 
 
 def _even_line(size):

@@ -1,46 +1,30 @@
-"""Private measures by noisy counts of smaller and smaller boxes, and their distance from the rows.
-
-The distance is bounded from the noise and the release alone.
+"""Measures by noisy counts of halved boxes, and bounds of their distance from the rows.
 
 Proof: doc/theory/metric_privacy.md, "Measures".
 Proof: doc/theory/metric_privacy.md, "How far a released measure is off".
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Self, TypeAlias
 
 import numpy as np
-from scipy.stats import gamma
 
-from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda._typing import Adjacency, FloatArray, IntArray
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._noise import inverse
 from sklearn_dptda.rows._rows import Rows
 
+# Ends of the cells of a column, and the mass below each.
+Line: TypeAlias = tuple[FloatArray, FloatArray]
 # Rate of the exponential moments of the noise, as a share of the largest rate at which they exist.
 # It is near the best one for any tree.
 _RATE = 0.7
 # Least number of steps into which a scale of noise is divided, and number of scales beyond which
 # nothing counts.
 _FINE, _FAR = 64, 200
-
-
-@dataclass(frozen=True)
-class LineNoise:
-    """Noise of the integrals of a distribution function over cells of a line."""
-
-    n_cells: int
-    scale: float
-    step: float
-
-    def error_bound(self, weights, risk):
-        """Bound that the distance exceeds with a probability of at most ``risk``."""
-        # A discrete Laplace variable is at most a continuous one plus a step. Rounding is another
-        # step.
-        noise = self.scale * gamma.isf(risk, self.n_cells) + 2 * self.n_cells * self.step
-        return min(0.5 / self.n_cells + noise, 1.0)
 
 
 @dataclass(frozen=True)
@@ -233,7 +217,7 @@ def level_widths(axes, sizes):
     return np.array(widths)
 
 
-# Largest depth that is chosen automatically, since noise of more boxes takes minutes.
+# Largest depth of a tree, since noise of more boxes takes minutes.
 MOST_LEVELS = 18
 # Share of epsilon for a private number of rows, which determines the depth.
 _SIZE_SHARE = 0.05
@@ -248,62 +232,64 @@ _LEAST_LINE = 5
 _LEAST_MASS = 1e-12
 
 
-def box_measure(
-    rows: Rows,
-    sizes: FloatArray,
-    *,
-    depth: int | None,
-    marginal_share: float | None,
-    noise: NoiseSource,
-    epsilon: float,
-    size_is_public: bool,
-) -> tuple[FloatArray, FloatArray, FloatArray, list[tuple[FloatArray, FloatArray]], BoxNoise]:
-    """Centres, widths and masses of the smallest boxes, marginals, and the noise of the masses.
+@dataclass(frozen=True)
+class UnitMeasure:
+    """A released measure of the unit cube.
 
-    Rows are in [0, 1]**d. The depth and the share of marginals are chosen if they are None. A
-    marginal is a pair of ends of cells and cumulative masses. A private size takes a part of
-    ``epsilon``; neighbours then differ by one row more or less, and otherwise in one row.
+    ``centres``, ``widths`` and ``masses`` are those of boxes, and ``lines`` are marginals. With a
+    target, each box is a class with ``lines_of_classes``, and there is no ``noise`` for a bound.
     """
-    d = rows.n_features
-    noisy, row_scale, epsilon = NoisyTrees.of(rows, sizes, noise, epsilon, size_is_public)
+
+    centres: FloatArray
+    widths: FloatArray
+    masses: FloatArray
+    lines: list[Line]
+    lines_of_classes: list[list[Line]] = field(default_factory=list)
+    noise: BoxNoise | None = None
+
+
+def box_measure(noisy: "NoisyTrees", marginal_share: float | None) -> UnitMeasure:
+    """Release the smallest boxes of all columns; the share of marginals is chosen if it is None."""
+    d, epsilon, sizes = noisy.rows.n_features, noisy.epsilon, noisy.sizes
     if marginal_share is None:
-        reached = depth_for(noisy.n_rows, epsilon, sizes) if depth is None else depth
-        marginal_share = _share_beside(len(halvings(sizes, reached)), sizes)
+        depth = depth_for(noisy.n_rows, epsilon, sizes)
+        marginal_share = _share_beside(len(halvings(sizes, depth)), sizes)
     # First the columns one by one, then all of them together.
     lines = [noisy.line(a, epsilon * marginal_share / d) for a in range(d if marginal_share else 0)]
     epsilon *= 1 - marginal_share
-    low, high, masses, depth = noisy.tree(list(range(d)), depth, epsilon)
-    law = BoxNoise(sizes, depth, noisy.moved, epsilon, noisy.n_rows, row_scale)
-    return (low + high) / 2, high - low, masses, lines, law
+    depth = len(halvings(sizes, depth_for(noisy.n_rows, epsilon, sizes)))
+    low, high, masses = noisy.tree(list(range(d)), depth, epsilon)
+    noise = BoxNoise(sizes, depth, noisy.moved, epsilon, noisy.n_rows, noisy.row_scale)
+    return UnitMeasure((low + high) / 2, high - low, masses, lines, noise=noise)
 
 
 @dataclass(frozen=True)
 class NoisyTrees:
-    """Trees of boxes of some columns, with noisy counts, of rows with a public or noisy number.
+    """Trees of boxes of some columns, with noisy counts, of rows in [0, 1]**d.
 
-    A row changes the counts of a level by ``moved`` in sum.
+    ``sizes`` are numbers of values. A row changes the counts of a level by ``moved`` in sum. The
+    number of rows is public, or noisy with the scale ``row_scale``. ``epsilon`` is left for the
+    trees.
     """
 
     rows: Rows
     sizes: FloatArray
     noise: NoiseSource
+    epsilon: float
     n_rows: int
     moved: float
+    row_scale: float
 
     @classmethod
     def of(
-        cls,
-        rows: Rows,
-        sizes: FloatArray,
-        noise: NoiseSource,
-        epsilon: float,
-        size_is_public: bool,
-    ) -> tuple["NoisyTrees", float, float]:
-        """Trees, the scale of the noise of the number of rows, and the rest of epsilon."""
-        if size_is_public:
-            return cls(rows, sizes, noise, max(rows.n_rows, 1), 2.0), 0.0, epsilon
-        size, scale = noise.noisy_count(rows.n_rows, rows.mass, _SIZE_SHARE * epsilon)
-        return cls(rows, sizes, noise, max(int(size), 1), 1.0), scale, epsilon * (1 - _SIZE_SHARE)
+        cls, rows: Rows, sizes: FloatArray, noise: NoiseSource, epsilon: float, adjacency: Adjacency
+    ) -> Self:
+        """Release the number of rows, unless neighbours have the same number."""
+        if adjacency == "replace-one":
+            return cls(rows, sizes, noise, epsilon, max(rows.n_rows, 1), 2.0, 0.0)
+        n_rows, scale = noise.noisy_count(rows.n_rows, rows.mass, _SIZE_SHARE * epsilon)
+        left = epsilon * (1 - _SIZE_SHARE)
+        return cls(rows, sizes, noise, left, max(int(n_rows), 1), 1.0, scale)
 
     def with_noise(self, counts: IntArray, times: int, scale: float) -> IntArray:
         """Counts with Laplace noise; each row is counted this number of times."""
@@ -315,32 +301,26 @@ class NoisyTrees:
             rate=inverse(scale),
         )
 
-    def line(
-        self, column: int, epsilon: float, most: int = MOST_LEVELS
-    ) -> tuple[FloatArray, FloatArray]:
+    def line(self, column: int, epsilon: float, most: int = MOST_LEVELS) -> Line:
         """Ends of the cells of a column, halved at most ``most`` times, and the mass below each."""
         sizes = self.sizes[[column]]
         depth = min(max(depth_for(self.n_rows, epsilon / 2, sizes), _LEAST_LINE), most)
         # With these shares, the sum of all variances is least.
         shares = np.cbrt(box_numbers(halvings(sizes, depth), sizes))
-        low, high, masses, _ = self.tree([column], depth, epsilon, shares / shares.sum())
+        low, high, masses = self.tree([column], depth, epsilon, shares / shares.sum())
         return np.r_[low[:, 0], high[-1]], np.r_[0.0, np.cumsum(masses[:-1]), 1.0]
 
     def tree(
-        self,
-        columns: list[int],
-        depth: int | None,
-        epsilon: float,
-        shares: FloatArray | None = None,
-    ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-        """Lower and upper ends and masses of the smallest boxes of some columns, and their depth.
+        self, columns: list[int], depth: int, epsilon: float, shares: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Lower and upper ends and masses of the smallest boxes of some columns.
 
         Ends have the shape (n_boxes, n_columns). With given ``shares`` of epsilon for the levels,
         counts of larger boxes are also estimated from smaller ones. Otherwise, the shares minimise
         how far mass is moved, as error bounds assume.
         """
         sizes = self.sizes[columns]
-        axes = halvings(sizes, depth_for(self.n_rows, epsilon, sizes) if depth is None else depth)
+        axes = halvings(sizes, depth)
         ends = cell_ends(axes, sizes)
         low, high = boxes(axes, ends)
         # There is nothing between two neighbouring values. This is public, and needs no noise.
@@ -356,7 +336,7 @@ class NoisyTrees:
         if from_below and counts:
             counts = told_from_below(counts, shares, are_there)
         masses = consistent(self.n_rows, counts, are_there)[there]
-        return low[there], high[there], masses / masses.sum(), len(axes)
+        return low[there], high[there], masses / masses.sum()
 
 
 def _share_beside(n_halvings, sizes):

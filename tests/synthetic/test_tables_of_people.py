@@ -11,11 +11,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from sklearn_dptda.metric_privacy import PrivateMeasure, _box_measure, _private_measure
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.synthetic import PrivateMeasure, _box_measure, _private_measure
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 
-from ._audits import assert_audited
+from ._measures import assert_audited
 
 JOBS = ["cook", "clerk", "nurse", "smith", "tutor"]
 LEVELS = ["low", "middle", "high"]
@@ -133,7 +133,7 @@ def test_private_measure_takes_names_that_are_numbers():
     assert [dtype.kind for dtype in synthetic.dtypes] == ["i", "f", "f"]
 
 
-def test_private_measure_keeps_integers():
+def test_private_measure_keeps_integers(monkeypatch):
     X = np.array([[3, 200], [3, 7], [9, 7]], dtype=np.uint8)
     exact = PrivateMeasure(math.inf, (0.5, 300.5), adjacency="replace-one").fit(X)
     synthetic = exact.sample(300, random_state=0)
@@ -141,14 +141,13 @@ def test_private_measure_keeps_integers():
     assert set(map(tuple, synthetic.tolist())) == set(map(tuple, X.tolist()))
     noisy = PrivateMeasure(0.5, (0.5, 300.5), random_state=0).fit(X).sample(300, random_state=0)
     assert noisy.dtype == np.uint8 and noisy.min() >= 1
-    # Each of three values is equally likely if only the box is known.
-    flat = PrivateMeasure(1.0, (1, 3), depth=1, random_state=0)
+    # Each of three values occurs if only two boxes are known.
+    monkeypatch.setattr(_box_measure, "MOST_LEVELS", 1)
+    flat = PrivateMeasure(1.0, (1, 3), random_state=0)
     flat = flat.fit(pd.DataFrame({"a": pd.array([2] * 9, dtype="Int8")})).sample(
         9000, random_state=0
     )
     assert flat["a"].dtype == "Int8" and set(flat["a"]) == {1, 2, 3}
-    metric = PrivateMeasure(5.0, (0, 9), method="metric", adjacency="replace-one").fit(X)
-    assert metric.sample(20).dtype == np.uint8
     huge = np.array([[2**62], [5]])
     wide = PrivateMeasure(bounds=(0, 1e19)).fit(huge).sample(20)
     assert wide.dtype == np.int64 and wide.min() >= 0
@@ -228,16 +227,16 @@ def test_private_measure_draws_spend_epsilon(adjacency, moved, share, epsilon):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("share", [0.0, 0.9])
-def test_private_measure_audit_of_categories_catches_broken_twin(share):
+def test_private_measure_audit_of_categories_catches_broken_twin(share, monkeypatch):
     # 4,000 runs per side of a measure of three categories, and 2,000 of a twin with an eighth of
     # the noise; false alarms below 1e-6.
+    monkeypatch.setattr(_box_measure, "MOST_LEVELS", 1)
     inside, outside = (np.array([[code], [2], [2]], dtype=object) for code in (0, 2))
 
     def release(X, random_state=None, epsilon=1.0):
         private = PrivateMeasure(
             epsilon,
             adjacency="replace-one",
-            depth=1,
             categories={0: [0, 1, 2]},
             marginal_share=share,
             random_state=random_state,
@@ -335,14 +334,6 @@ def test_private_measure_refuses_missing_values_unpaid():
     unhashable = pd.DataFrame({"job": [["cook"], ["clerk"]]})
     with pytest.raises(ValueError, match="'job' has values that are missing"):
         PrivateMeasure(categories={"job": JOBS}, accountant=accountant).fit(unhashable)
-    metric = PrivateMeasure(
-        1.0, BOUNDS, method="metric", adjacency="replace-one", accountant=accountant
-    )
-    for columns, lists in ((["job"], {"job": JOBS}), (["smokes"], None)):
-        with pytest.raises(ValueError, match="takes only numeric columns"):
-            clone(metric).set_params(categories=lists, accountant=accountant).fit(
-                people(9)[columns]
-            )
     assert not accountant.spends()
 
 

@@ -10,9 +10,12 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 from scipy.stats import binom, wasserstein_distance
+from sklearn.base import clone
 
-from sklearn_dptda.metric_privacy import PrivateMeasure
-from sklearn_dptda.metric_privacy._box_measure import (
+from sklearn_dptda.metric_privacy import MetricMeasure
+from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.synthetic import PrivateMeasure, _box_measure
+from sklearn_dptda.synthetic._box_measure import (
     BoxNoise,
     _laplace_quantile,
     _log_moments,
@@ -26,7 +29,6 @@ from sklearn_dptda.metric_privacy._box_measure import (
     level_sums,
     level_widths,
 )
-from sklearn_dptda.privacy import NoiseSource
 
 FALSE_ALARM = 1e-6
 
@@ -143,11 +145,11 @@ CLOUDS = {
 }
 
 
-def exceeded(X, bound_of=PrivateMeasure.error_bound, n_fits=200, **parameters):
+def exceeded(measure, X, bound_of=None, n_fits=200):
     """Number of fits whose distance exceeds the bound, and the median of their ratio."""
-    ratios = []
+    ratios, bound_of = [], bound_of or type(measure).error_bound
     for seed in range(n_fits):
-        private = PrivateMeasure(bounds=(0, 1), random_state=seed, **parameters).fit(X)
+        private = clone(measure).set_params(bounds=(0, 1), random_state=seed).fit(X)
         distance = wasserstein_distance(X[:, 0], private.support_[:, 0], v_weights=private.weights_)
         # On a line, a place can be reached exactly.
         ratios.append(bound_of(private) / max(distance, 1e-12))
@@ -158,22 +160,22 @@ def exceeded(X, bound_of=PrivateMeasure.error_bound, n_fits=200, **parameters):
 @pytest.mark.parametrize("n", [50, 1000])
 @pytest.mark.parametrize("cloud", CLOUDS)
 @pytest.mark.parametrize(
-    "parameters",
+    "measure",
     [
-        {"adjacency": "add-remove"},
-        {"adjacency": "replace-one"},
-        {"adjacency": "replace-one", "method": "metric"},
-        {"alpha": 300.0, "method": "metric"},
+        PrivateMeasure(),
+        PrivateMeasure(adjacency="replace-one"),
+        MetricMeasure(),
+        MetricMeasure(alpha=300.0),
     ],
-    ids=str,
+    ids=repr,
 )
-def test_error_bound_holds_on_line(parameters, cloud, n):
+def test_error_bound_holds_on_line(measure, cloud, n):
     X = CLOUDS[cloud](np.random.default_rng(0), n)
-    wrong, ratio = exceeded(X, epsilon=1.0, **parameters)
+    wrong, ratio = exceeded(measure, X)
     assert wrong <= binom.isf(FALSE_ALARM, 200, 0.05)
     # With a thousand rows the bound is informative, and half as large with integrals, where it is
     # tight.
-    assert n < 1000 or ratio < (12 if "method" in parameters else 60)
+    assert n < 1000 or ratio < (12 if isinstance(measure, MetricMeasure) else 60)
 
 
 @pytest.mark.nightly
@@ -184,7 +186,7 @@ def test_error_bound_of_understated_noise_is_exceeded():
         return twin.error_bound(private.weights_, 0.05)
 
     X = CLOUDS["uneven"](np.random.default_rng(0), 1000)
-    wrong, _ = exceeded(X, understated, epsilon=1.0)
+    wrong, _ = exceeded(PrivateMeasure(), X, understated)
     assert wrong > binom.isf(FALSE_ALARM, 200, 0.05)
 
 
@@ -205,10 +207,11 @@ def test_error_bound_holds_in_plane(adjacency):
     assert np.median(ratios) < 15
 
 
-def test_error_bound_holds_for_synthetic_rows_of_wide_boxes():
+def test_error_bound_holds_for_synthetic_rows_of_wide_boxes(monkeypatch):
     # Without noise, the error is the width of a box. Rows at its edge are at half of that distance.
     X = np.tile([[0.0], [0.5]], (500, 1))
-    private = PrivateMeasure(math.inf, (0, 1), depth=2).fit(X)
+    monkeypatch.setattr(_box_measure, "MOST_LEVELS", 2)
+    private = PrivateMeasure(math.inf, (0, 1)).fit(X)
     assert private.error_bound() == 0.25
     drawn = private.sample(20_000, random_state=0)[:, 0]
     assert 0.12 < wasserstein_distance(X[:, 0], drawn) <= 0.25
@@ -254,15 +257,15 @@ def test_error_bound_is_function_of_release():
 
 
 def test_error_bound_refuses_bad_confidence():
-    private = PrivateMeasure(1.0, (0, 1), random_state=0).fit([[0.5], [0.2]])
-    for confidence in (0, 1, -0.1, math.nan, "high", None):
-        with pytest.raises(ValueError, match="confidence"):
-            private.error_bound(confidence)
+    for kind in (PrivateMeasure, MetricMeasure):
+        private = kind(1.0, (0, 1), random_state=0).fit([[0.5], [0.2]])
+        for confidence in (0, 1, -0.1, math.nan, "high", None):
+            with pytest.raises(ValueError, match="confidence"):
+                private.error_bound(confidence)
 
 
 def test_error_bound_refuses_integrals_in_plane():
-    private = PrivateMeasure(
-        1.0, (0, 1), method="metric", adjacency="replace-one", random_state=0
-    ).fit(np.random.default_rng(0).uniform(size=(100, 2)))
+    private = MetricMeasure(1.0, (0, 1), random_state=0)
+    private.fit(np.random.default_rng(0).uniform(size=(100, 2)))
     with pytest.raises(ValueError, match="one column only; got 2"):
         private.error_bound()
