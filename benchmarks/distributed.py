@@ -25,7 +25,7 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.published import DPCube
 from sklearn_dptda.synthetic import PrivateMeasure
-from sklearn_dptda.utils._frames import DaskParts
+from sklearn_dptda.utils._tasks import DaskParts
 
 PART, COLUMNS, CLUSTERS = 250_000, 4, 6
 BOX = (-1.0, 12.0)

@@ -11,7 +11,7 @@ from scipy.sparse import sparray, spmatrix
 BoolArray: TypeAlias = NDArray[np.bool_]
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.integer[Any]]
-# An array, or a data frame of pandas or polars. Neither of these packages needs to be installed.
+# An array, or a data frame of pandas, polars or PyArrow, none of which needs to be installed.
 Table: TypeAlias = Any
 SparseLike: TypeAlias = sparray | spmatrix
 # An array or a sequence: it has a length and slices.

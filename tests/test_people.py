@@ -104,13 +104,16 @@ def test_groups_column_is_no_feature_and_is_in_the_guarantee(estimator):
         assert list(private.sample(5).columns) == ["x", "y"]
 
 
-def test_private_estimator_takes_people_of_polars():
-    polars = pytest.importorskip("polars")
+@pytest.mark.parametrize("make", ["polars.DataFrame", "pyarrow.table"])
+def test_private_estimator_takes_people_of_other_libraries(make):
+    library, _, name = make.partition(".")
     table = visits()
-    frame = polars.DataFrame({name: table[name].tolist() for name in table})
+    columns = {name: table[name].tolist() for name in table}
+    frame = getattr(pytest.importorskip(library), name)(columns)
     private = of_people(DPMoG(2, bounds=BOX))
     assert learnt(clone(private).fit(frame)) == learnt(clone(private).fit(table))
     private.fit_chunks([frame[:9], frame[9:]]).predict(frame)
+    assert type(private.sample(3)) is type(frame)
 
 
 @pytest.mark.usefixtures("few_public_draws")
@@ -160,7 +163,7 @@ SECRET = "person-73645"
 MISTAKES = {
     "an array": (lambda t: t[["x", "y"]].to_numpy(), {}, "name of one column of a data frame"),
     "another name": (lambda t: t.rename(columns={"patient_id": "p"}), {}, "name of one column"),
-    "two columns": (lambda t: pd.concat([t, t[["patient_id"]]], axis=1), {}, "name of one column"),
+    "two columns": (lambda t: pd.concat([t, t[["patient_id"]]], axis=1), {}, "2 columns with"),
     "two features": (lambda t: pd.concat([t, t[["x"]]], axis=1), {}, "2 columns with the name 'x'"),
     "a missing id": (lambda t: t.assign(patient_id=[SECRET, None] * 120), {}, "number or a string"),
     "lists": (lambda t: t.assign(patient_id=[[SECRET]] * 240), {}, "number or a string"),

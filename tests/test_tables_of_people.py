@@ -104,7 +104,7 @@ def test_nested_cubes_move_by_one_weight_if_a_person_is_replaced():
         counts = []
         for n_rows in rng.integers(1, 7, 2):
             X = np.r_[[[0.5]], np.exp2(rng.integers(-2, 4, (n_rows, 1)))]
-            people = Rows.of_people(X, None, ["a", *["b"] * n_rows])
+            people = Rows.of_array(X, ids=["a", *["b"] * n_rows])
             counts.append(np.cumsum(people.sum(_least_cubes)))
         moved = counts[0] - counts[1]
         ranges.append(moved.max() - moved.min())

@@ -34,9 +34,9 @@ from sklearn_dptda.rows._moments import (
     release_outer_products,
 )
 from sklearn_dptda.rows._rows import Box, Rows
-from sklearn_dptda.utils._frames import without_quotes
 from sklearn_dptda.utils._people import beside_ids
 from sklearn_dptda.utils._sklearn import Interval
+from sklearn_dptda.utils._validation import without_quotes
 
 # Shares of the budget that is left: for count and sum, and for the distances of a stage, by the
 # norm of the noise. Pure losses add up without squares.

@@ -34,8 +34,9 @@ from sklearn_dptda.rows._methods import by_rows
 from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.rows._tables import open_chunks, opened_anew
-from sklearn_dptda.utils._frames import frame_library, of_dask, parts_elsewhere, without_quotes
-from sklearn_dptda.utils._people import without_column
+from sklearn_dptda.utils._frames import open_frame, without_column
+from sklearn_dptda.utils._tasks import of_dask, parts_elsewhere
+from sklearn_dptda.utils._validation import without_quotes
 
 
 @fill_doc
@@ -256,10 +257,9 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         return codes_of(labels, classes), classes
 
     def _check_labelled(self, table: Any) -> Any:
-        width = table.shape[1]
-        if frame_library(table) is not None:
-            return self._check_table(without_column(table, LABEL), ensure_min_samples=0)
-        return self._check_table(table[:, : width - 1], ensure_min_samples=0)
+        is_array = open_frame(table) is None
+        rows = table[:, :-1] if is_array else without_column(table, LABEL)
+        return self._check_table(rows, ensure_min_samples=0)
 
     def _public_bounds(self, n_features: int) -> tuple[FloatArray, FloatArray]:
         d = getattr(self, "n_features_in_", n_features)

@@ -19,15 +19,9 @@ from sklearn.utils.validation import column_or_1d
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.rows._rows import Tally
-from sklearn_dptda.utils._frames import (
-    DaskParts,
-    delayed_parts,
-    frame_library,
-    of_dask,
-    refuse_lossy,
-    without_quotes,
-)
-from sklearn_dptda.utils._people import column_names
+from sklearn_dptda.utils._frames import beside, open_frame
+from sklearn_dptda.utils._tasks import DaskParts, delayed_parts, of_dask
+from sklearn_dptda.utils._validation import refuse_lossy, without_quotes
 
 _LABELS_OF_SEVERAL_KINDS = "y must contain labels of one type, and none may be missing."
 # Name of the column that contains the labels in data frames.
@@ -95,16 +89,14 @@ def _with_labels(X: Any, y: Any, classes: NDArray[Any]) -> Any:
     codes = codes_of(read_labels(y), classes)
     if len(codes) != len(X):
         raise ValueError("a chunk must have as many labels as rows.")
-    library = frame_library(X)
-    if LABEL in column_names(X):
+    frame = open_frame(X)
+    if frame is None:
+        return np.column_stack([X, codes])
+    if LABEL in frame.columns:
         raise ValueError(
             f"a chunk has a column {LABEL!r}, a name that is reserved for labels. Rename it."
         )
-    if library == "pandas":
-        return X.assign(**{LABEL: codes})
-    if library == "polars":
-        return X.with_columns(**{LABEL: codes})
-    return np.column_stack([X, codes])
+    return beside(frame, {LABEL: codes}).to_native()
 
 
 def labelled_tables(chunks: Any, classes: NDArray[Any]) -> Iterator[Any]:

@@ -20,10 +20,9 @@ from sklearn_dptda.features._sorted_lifetimes import SortedLifetimes
 from sklearn_dptda.filtration._filtration import Filtration
 from sklearn_dptda.privacy._estimator import learns, silent_arithmetic
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
-from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._distances import as_diagram
-from sklearn_dptda.utils._frames import refuse_dask
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, ListInputMixin, _fit_context
+from sklearn_dptda.utils._validation import check_collection, refuse_dask
 
 
 class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator):

@@ -10,10 +10,9 @@ from sklearn.utils import Tags
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
-from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._distances import as_diagram
-from sklearn_dptda.utils._frames import refuse_dask
 from sklearn_dptda.utils._sklearn import ListInputMixin, _fit_context
+from sklearn_dptda.utils._validation import check_collection, refuse_dask
 
 
 class MapOfDiagrams(ListInputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator):

@@ -11,9 +11,9 @@ import numpy as np
 
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils._clouds import check_cloud
-from sklearn_dptda.utils._frames import frame_library
+from sklearn_dptda.utils._frames import open_frame
 from sklearn_dptda.utils._people import check_ids, codes_of, split_people
+from sklearn_dptda.utils._validation import check_cloud
 
 # The weight of a person is 2**22: its product with a distance of up to 40 bits fits into 64 bits.
 WEIGHT_BITS = 22
@@ -99,7 +99,7 @@ def _one_array_each(cloud: Any, name: str, n_features: int | None) -> tuple[Floa
 def is_one_cloud(X: Any, groups: str | bool | None) -> bool:
     """Return whether X is one cloud rather than an iterable of chunks."""
     if isinstance(groups, str):
-        return frame_library(X) is not None
+        return open_frame(X) is not None
     if not groups and hasattr(X, "shape"):
         return len(X.shape) == 2
     n_axes = 2 if groups else 1

@@ -18,8 +18,8 @@ from sklearn.utils import check_scalar
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.cluster._private_landmarks import MOST_LANDMARKS, distances_to
 from sklearn_dptda.filtration._filtration import Filtration
-from sklearn_dptda.utils._clouds import check_cloud
 from sklearn_dptda.utils._distances import farthest_first
+from sklearn_dptda.utils._validation import check_cloud
 
 # Neighbouring places in a simplex are at most the diameter of the landmarks divided by one of these
 # numbers apart. They depend on the dimension of the complex, and the first that needs no more than

@@ -45,8 +45,8 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.utils._bounds import diameter
-from sklearn_dptda.utils._clouds import check_cloud
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+from sklearn_dptda.utils._validation import check_cloud
 
 # Measured costs in nanoseconds: one element of a partitioned row of distances, one neighbour from a
 # k-d tree, one offset of the lattice, and one grid node for each offset.

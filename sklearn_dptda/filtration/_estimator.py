@@ -20,10 +20,11 @@ from sklearn_dptda.filtration._reuse import computed_once, preferred_workers
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
-from sklearn_dptda.utils._clouds import check_collection, first_places
-from sklearn_dptda.utils._people import column_names, warn_of_ids
+from sklearn_dptda.utils._frames import column_names
+from sklearn_dptda.utils._people import warn_of_ids
 from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, ListOutputMixin
 from sklearn_dptda.utils._tasks import run
+from sklearn_dptda.utils._validation import check_collection, first_places
 
 # The estimators warn if one person can change a value by more than this share of the upper bound.
 _HANDFUL = 0.1

@@ -27,8 +27,9 @@ from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
-from sklearn_dptda.utils._frames import parts_elsewhere, without_quotes
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+from sklearn_dptda.utils._tasks import parts_elsewhere
+from sklearn_dptda.utils._validation import without_quotes
 
 # Nodes along each axis, by dimension. The numbers are odd, so that the centre of the box is a node.
 _DEFAULT_RESOLUTION = {1: 1001, 2: 101, 3: 41, 4: 17}

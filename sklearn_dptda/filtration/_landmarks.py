@@ -17,7 +17,7 @@ from sklearn_dptda.filtration._complex import LandmarkComplex
 from sklearn_dptda.filtration._estimator import AnyCloud
 from sklearn_dptda.privacy import PrivacyGuarantee
 from sklearn_dptda.privacy._guarantee import kind_of_unit
-from sklearn_dptda.utils._clouds import check_cloud
+from sklearn_dptda.utils._validation import check_cloud
 
 
 def find_landmarks(

@@ -10,8 +10,8 @@ from sklearn_dptda._typing import BoolArray, Bounds, FloatArray, IntArray
 from sklearn_dptda.filtration._cloud import WEIGHT_BITS, PeopleAtNodes
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._bounds import check_bounds
-from sklearn_dptda.utils._clouds import check_cloud
 from sklearn_dptda.utils._people import split_people
+from sklearn_dptda.utils._validation import check_cloud
 
 
 class LatticeHistogram:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration._complex import LandmarkComplex
 from sklearn_dptda.filtration._nearest_sums import FixedPointPower, whole_squares
-from sklearn_dptda.utils._clouds import check_cloud
+from sklearn_dptda.utils._validation import check_cloud
 
 # Bits to which distances, relative to the cap, are rounded; rows that are processed at a time;
 # places whose counts are processed at a time; and MiB of the distances in memory.

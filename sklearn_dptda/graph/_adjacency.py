@@ -8,7 +8,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 
 from sklearn_dptda._typing import IntArray, SparseLike
 from sklearn_dptda.privacy._parameters import check_sparse
-from sklearn_dptda.utils._frames import refuse_dask, refuse_lossy, without_quotes
+from sklearn_dptda.utils._validation import refuse_dask, refuse_lossy, without_quotes
 
 _WEIGHTS = (
     "The edges have weights, but flipping protects only zeros and ones. X must be an adjacency "

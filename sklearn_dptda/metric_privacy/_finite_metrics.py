@@ -15,7 +15,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import bottleneck_distance, farthest_first, wasserstein_distance
-from sklearn_dptda.utils._frames import refuse_dask
+from sklearn_dptda.utils._validation import refuse_dask
 
 # Share of the largest distance by which rounding may break a triangle inequality. It is thousands
 # of times what a few sums in double precision lose, and far below any distance that was measured.

@@ -43,10 +43,9 @@ from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.privacy._parameters import comparable, quoted
 from sklearn_dptda.privacy._release import state
 from sklearn_dptda.rows._tables import check_rows
-from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import check_diagram
-from sklearn_dptda.utils._frames import without_quotes
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin
+from sklearn_dptda.utils._validation import check_collection, refuse_repeated, without_quotes
 
 # Largest loss that floating-point rounding adds. Logarithms of weights that are not floored are
 # below 2**10 in size, and few of their roundings meet in a ratio of two probabilities.

@@ -25,8 +25,8 @@ from sklearn_dptda.privacy import (
     private_choice,
 )
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
 from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, _fit_context
+from sklearn_dptda.utils._validation import check_collection, refuse_repeated
 
 # Scores are integers, and one record changes them by at most this number. It is large, so that
 # rounding has little effect.

@@ -37,8 +37,13 @@ from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import release, releases_in_transform, seeded_clone
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn
 from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError
-from sklearn_dptda.utils._frames import parts_elsewhere
-from sklearn_dptda.utils._tasks import Failed, first_error, outcomes, tasks_may_repeat
+from sklearn_dptda.utils._tasks import (
+    Failed,
+    first_error,
+    outcomes,
+    parts_elsewhere,
+    tasks_may_repeat,
+)
 
 
 class _Kept(BaseException):

@@ -21,10 +21,9 @@ from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.filtration._complex import LandmarkComplex
 from sklearn_dptda.filtration._filtration import Filtration
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
-from sklearn_dptda.utils._clouds import check_collection
-from sklearn_dptda.utils._frames import refuse_lossy
 from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, ListOutputMixin, _fit_context
 from sklearn_dptda.utils._tasks import run
+from sklearn_dptda.utils._validation import check_collection, refuse_lossy
 
 # The input and output of persistence estimators: functions, and for each of them one diagram or one
 # list of diagrams by dimension.

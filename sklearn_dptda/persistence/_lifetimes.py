@@ -25,10 +25,9 @@ from sklearn_dptda.persistence._mechanisms import too_far_apart
 from sklearn_dptda.persistence._private_grid_persistence import GridFunction, PrivateGridPersistence
 from sklearn_dptda.privacy import FixedPoint
 from sklearn_dptda.privacy._estimator import Paid
-from sklearn_dptda.utils._clouds import check_collection
-from sklearn_dptda.utils._frames import refuse_dask
 from sklearn_dptda.utils._sklearn import Interval
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
+from sklearn_dptda.utils._validation import check_collection, refuse_dask
 
 # Binary digits of the number of steps per sensitivity. With 2**16 to 2**17 steps, rounding the
 # sensitivity up to whole steps adds less than one part in 2**16.

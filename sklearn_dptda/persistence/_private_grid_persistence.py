@@ -30,8 +30,8 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._estimator import refused_without_trace
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
 from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, _fit_context
+from sklearn_dptda.utils._validation import check_collection, refuse_repeated
 
 
 class GridFunction(NamedTuple):

@@ -32,10 +32,10 @@ from sklearn_dptda.privacy import (
     bounded_range_rho,
     pure_rho,
 )
-from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
+from sklearn_dptda.utils._validation import check_collection
 
 
 @fill_doc

@@ -29,8 +29,9 @@ from sklearn_dptda.privacy._noise import LARGEST_SCALE, public_generator, spawn_
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.rows._assignments import clip_norm, row_products
 from sklearn_dptda.utils._bounds import check_bounds
-from sklearn_dptda.utils._frames import refuse_lossy, without_quotes
-from sklearn_dptda.utils._people import check_ids, codes_of, column_names, split_people
+from sklearn_dptda.utils._frames import column_names
+from sklearn_dptda.utils._people import check_ids, codes_of, split_people
+from sklearn_dptda.utils._validation import refuse_lossy, without_quotes
 
 # Number of frequencies of the random features of each kernel.
 _FREQUENCIES = 50

@@ -26,8 +26,8 @@ from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator, 
 from sklearn_dptda.rows._intervals import CUBE, private_cubes
 from sklearn_dptda.rows._rows import Rows, count_beyond
 from sklearn_dptda.utils._bounds import Extremes, check_bounds
-from sklearn_dptda.utils._frames import parts_elsewhere
 from sklearn_dptda.utils._sklearn import StrOptions
+from sklearn_dptda.utils._tasks import parts_elsewhere
 
 # Shares of epsilon: for the share of the rows beyond the box, and for the number of rows if it is
 # private. The box takes the rest.

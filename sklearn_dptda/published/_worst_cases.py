@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration._dtm import neighbour_count
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils._clouds import check_cloud
+from sklearn_dptda.utils._validation import check_cloud
 
 
 def sensitivity_cech(diameter: float) -> float:

@@ -31,18 +31,18 @@ from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._rows import MASS, Box, Ends, Rows, count_beyond
 from sklearn_dptda.rows._tables import as_given, check_rows, open_chunks
 from sklearn_dptda.utils._bounds import bounds_by_column
-from sklearn_dptda.utils._clouds import check_cloud, first_places
-from sklearn_dptda.utils._frames import Columns, parts_elsewhere
+from sklearn_dptda.utils._frames import Columns, column_names
 from sklearn_dptda.utils._people import (
     check_number_of_people,
     check_one_label,
-    column_names,
     refuse_ids_as_feature,
     refuse_split_people,
     split_people,
     warn_of_ids,
 )
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
+from sklearn_dptda.utils._tasks import parts_elsewhere
+from sklearn_dptda.utils._validation import check_cloud, first_places
 
 # Smallest share of the budget that any count of an estimator takes, if the caller's shares are left
 # out of account.
@@ -97,22 +97,6 @@ def _remedy(n_private: int, are_given: bool) -> str:
         "a larger epsilon, or fewer columns (within your bounds, the fit estimates narrower ones, "
         "with noise)"
     )
-
-
-def _beside(table: FloatArray, labels: FloatArray | None) -> FloatArray:
-    """A table with the labels, if there are any, as its last column."""
-    if labels is None:
-        return table
-    _check_as_many(labels, len(table))
-    return np.column_stack([table, labels])
-
-
-def _check_as_many(labels: FloatArray, n_rows: int) -> None:
-    if len(labels) != n_rows:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n_rows} in X, "
-            f"{len(labels)} in y."
-        )
 
 
 class PrivateRowsEstimator(PrivateEstimatorMixin):
@@ -197,12 +181,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         d = self.n_features_in_ = clouds[0].shape[1]
         self._check_features(d)
         self._public_bounds(d)
-        columns = Columns.of(clouds[0], d)
-        rows = Rows.of_arrays(clouds, columns)
+        X, columns, people = np.concatenate(clouds), Columns.of(clouds[0], d), None
         if ids is not None:
             people = [(i, person) for i in firsts for person in ids[i]]
-            rows = Rows.of_people(np.concatenate(clouds), columns, people)
-        return self._pay_and_learn(replace(rows, unit=unit))
+        return self._pay_and_learn(Rows.of_array(X, columns, people, unit))
 
     def _check_parameters(self) -> None:
         """Refuse invalid parameters before any record is read."""
@@ -219,23 +201,25 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _rows_of(self, X: Any, ids: Any, labels: FloatArray | None = None) -> Rows:
         """Rows in memory, with the labels as their last column, and with the privacy unit."""
-        are_given = ids is not None
-        if self.groups is None and not are_given:
-            warn_of_ids(column_names(X))
-            table, columns = self._check_table(X)
-            return replace(Rows.of_array(_beside(table, labels), columns), unit=self._unit())
-        given = ids
-        X, ids = split_people(X, self.groups, given)
-        refuse_ids_as_feature(X, given)
+        given, people = ids, None
+        if self.groups is not None or given is not None:
+            X, people = split_people(X, self.groups, given)
+            refuse_ids_as_feature(X, given)
+            check_number_of_people(len(set(people)))
+            refuse_split_people(people, self.groups)
         warn_of_ids(column_names(X))
-        check_number_of_people(len(set(ids)))
-        if labels is not None:
-            _check_as_many(labels, len(ids))
-            check_one_label(len(set(ids)), len(set(zip(ids, labels.tolist(), strict=True))))
-        refuse_split_people(ids, self.groups)
         table, columns = self._check_table(X)
-        rows = Rows.of_people(_beside(table, labels), columns, ids)
-        return replace(rows, unit=self._unit(are_given))
+        if labels is not None:
+            if len(labels) != len(table):
+                raise ValueError(
+                    f"Found input variables with inconsistent numbers of samples: {len(table)} in "
+                    f"X, {len(labels)} in y."
+                )
+            if people is not None:
+                pairs = set(zip(people, labels.tolist(), strict=True))
+                check_one_label(len(set(people)), len(pairs))
+            table = np.column_stack([table, labels])
+        return Rows.of_array(table, columns, people, self._unit(given is not None))
 
     def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:
         """Check a table before further ones are read, and return its rows and columns."""

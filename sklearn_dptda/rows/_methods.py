@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.rows._rows import Tally
-from sklearn_dptda.utils._frames import DaskParts, parts_elsewhere, whole_rows
+from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._sklearn import _get_output_config
+from sklearn_dptda.utils._tasks import DaskParts, parts_elsewhere, whole_rows
 
 _T = TypeVar("_T", bound=Callable[..., Any])
 _NOT_SHIPPED = {"accountant", "random_state"}
@@ -158,8 +159,9 @@ def _called(part: Any, fitted: "_Fitted", name: str) -> Any:
 
 
 def _one_row(table: Any) -> Any:
-    zero = np.zeros((1, table.shape[1]))
-    return type(table)(zero, columns=table.columns) if hasattr(table, "columns") else zero
+    """Artificial row of zeros, in a table of the same kind."""
+    width = table.shape[1]
+    return Columns.of(table, width).table(list(np.zeros((width, 1))))
 
 
 def _summed(part: Any, each: Callable[[Any], Any]) -> Tally:

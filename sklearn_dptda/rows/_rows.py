@@ -12,8 +12,9 @@ import numpy as np
 
 from sklearn_dptda._typing import FloatArray, Parts
 from sklearn_dptda.privacy._estimator import silent_arithmetic
-from sklearn_dptda.utils._frames import Columns, without_quotes, without_values
+from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._people import codes_of
+from sklearn_dptda.utils._validation import without_quotes, without_values
 
 _LOG = logging.getLogger(__name__)
 
@@ -180,24 +181,21 @@ class Rows:
         return self.n_counted if self.n_people is None else self.n_people * self.mass
 
     @classmethod
-    def of_array(cls, X: FloatArray, columns: Columns | None = None) -> Self:
-        """Rows of one array."""
-        return cls.of_arrays([X], columns)
-
-    @classmethod
-    def of_people(cls, X: FloatArray, columns: Columns | None, ids: list[Any]) -> Self:
-        """Rows of one array that belong to the people with the given ids."""
-        batches = list(weighted(X, ids, {}))
+    def of_array(
+        cls,
+        X: FloatArray,
+        columns: Columns | None = None,
+        ids: list[Any] | None = None,
+        unit: str = "one row",
+    ) -> Self:
+        """Rows of one array, which belong to the people with the given ids, if there are any."""
+        if ids is None:
+            n_people, batches = None, [Batch(batch) for batch in slices(X, BATCH)]
+        else:
+            n_people, batches = len(set(ids)), list(weighted(X, ids, {}))
         n_counted = sum(weight * len(rows) for rows, weight in batches)
-        n_people = len(set(ids))
         held = _Held(batches)
-        return cls(held, iter, n_counted, X.shape[1], columns, n_people=n_people)
-
-    @classmethod
-    def of_arrays(cls, arrays: list[FloatArray], columns: Columns | None = None) -> Self:
-        """Rows of several arrays."""
-        batches = [Batch(batch) for X in arrays for batch in slices(X, BATCH)]
-        return cls(_Held(batches), iter, sum(map(len, arrays)), arrays[0].shape[1], columns)
+        return cls(held, iter, n_counted, X.shape[1], columns, n_people=n_people, unit=unit)
 
     def sum(self, count: Callable[[FloatArray], Any], width: int = 1, n_cells: int = 1) -> Any:
         """Sum the results of ``count`` over batches of rows; it treats each row separately.

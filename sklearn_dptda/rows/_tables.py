@@ -1,7 +1,7 @@
 """Input tables: validation, chunks, and tables with several rows of one person."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -15,23 +15,15 @@ from sklearn.utils.validation import validate_data
 
 from sklearn_dptda._typing import Chunks, FloatArray
 from sklearn_dptda.rows._rows import BATCH, CHANGED, Batch, Rows, Tally, checksum, slices, weighted
-from sklearn_dptda.utils._frames import (
-    HOLDS_TEXT,
-    NOT_FINITE,
-    Columns,
-    parts_elsewhere,
-    refuse_lossy,
-    refused_text,
-    text_columns,
-    without_quotes,
-)
+from sklearn_dptda.utils._frames import Columns, open_frame, text_columns, without_column
 from sklearn_dptda.utils._people import (
     PeopleCounts,
     check_number_of_people,
     check_one_label,
     split_people,
-    without_column,
 )
+from sklearn_dptda.utils._tasks import parts_elsewhere
+from sklearn_dptda.utils._validation import HOLDS_TEXT, NOT_FINITE, refuse_lossy, without_quotes
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,8 +42,10 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatA
             refuse_lossy(X, complex_too=False)
             rows: FloatArray = validate_data(estimator, X, dtype=np.float64, **options)
     except ValueError as error:
-        names = text_columns(X) if HOLDS_TEXT in str(error) else []
-        raise (refused_text(names) if names else error) from None
+        if HOLDS_TEXT not in str(error) or not (names := text_columns(X)):
+            raise
+        shown = ", ".join(map(repr, names[:5])) + ", ..." * (len(names) > 5)
+        raise ValueError(f"X {HOLDS_TEXT} These columns are not numeric: {shown}.") from None
     if not np.isfinite(rows.data if issparse(rows) else rows).all():
         raise ValueError(f"X contains {NOT_FINITE}")
     return rows
@@ -86,26 +80,27 @@ def open_chunks(
     head = getattr(parts, "head", None)
     if head is not None:
         check(head if groups is None else split_people(head, groups, None)[0])
-    people, n_people = _NOBODY, None
+    reader, n_people = _Reader(coded), None
     if groups is not None:
-        counts = _surveyed(parts, partial(_count_people, groups=groups)).total.total()
+        count = partial(_count_people, groups=groups, label=label)
+        people, pairs = _surveyed(parts, count).total
+        counts = people.total()
         # Only people with rows in several parts are listed. A part knows the numbers of the others.
         spread = {i: found for i, found in counts.items() if found[1] > 1}
-        people, n_people = _People(groups, spread), len(counts)
+        reader, n_people = _Reader(coded, groups, spread), len(counts)
         check_number_of_people(n_people)
         if label is not None:
-            pairs = _surveyed(parts, partial(_count_people, groups=groups, label=label)).total
             check_one_label(n_people, pairs.distinct())
-    seen = _surveyed(parts, partial(_survey, coded=coded, people=people))
-    header = seen.total
+    seen = _surveyed(parts, partial(_survey, reader=reader))
+    columns = seen.total.columns
     if head is None:
-        check(header.head)
+        check(seen.total.head)
     return Rows(
         parts,
-        _Batches(coded, people, header.n_features, header.names),
+        _Batches(reader, columns.names),
         seen.n_rows,
-        header.n_features,
-        header.columns,
+        len(columns.names),
+        columns,
         seen.checksum,
         n_people=n_people,
     )
@@ -120,34 +115,16 @@ def _surveyed(parts: Any, function: Callable[[Any], Tally]) -> Tally:
     return seen
 
 
-@dataclass(frozen=True)
-class _People:
-    """The column of ids of people, and the number of rows of people with rows in several parts."""
-
-    groups: str | None = None
-    spread: Mapping[Any, tuple[int, int]] = field(default_factory=dict)
-
-    def split(self, chunk: Any) -> tuple[Any, list[Any] | None]:
-        """A chunk without the column of ids, and the ids, or None if there are no people."""
-        return (chunk, None) if self.groups is None else split_people(chunk, self.groups, None)
-
-    def batches(self, rows: FloatArray, ids: list[Any] | None) -> Iterator[Batch]:
-        """Yield batches of the rows of a chunk."""
-        if ids is None:
-            return map(Batch, slices(rows, BATCH))
-        return weighted(rows, ids, self.spread)
-
-
-_NOBODY = _People()
-
-
-def _count_people(chunk: Any, groups: str, label: str | None = None) -> Tally:
-    """Count the rows of each person, or of each pair of a person and a label."""
+def _count_people(chunk: Any, groups: str, label: str | None) -> Tally:
+    """Count the rows of each person, and of each pair of a person and a label."""
 
     def counted(chunk: Any) -> Tally:
         table, ids = split_people(chunk, groups, None)
-        pairs = ids if label is None else zip(ids, table[label].to_list(), strict=True)
-        return Tally(len(ids), PeopleCounts.of(pairs))
+        people, pairs = PeopleCounts.of(ids), None
+        if label is not None:
+            labels = open_frame(table)[label].to_list()
+            pairs = PeopleCounts.of(zip(ids, labels, strict=True))
+        return Tally(len(ids), (people, pairs))
 
     return Tally.of(counted, chunk)
 
@@ -186,15 +163,13 @@ class _Stream:
 
 @dataclass(frozen=True)
 class _Header:
-    """The properties that all chunks must share, and a table of theirs without rows."""
+    """The columns, which all chunks must share, and a table of theirs without rows."""
 
-    n_features: int
-    names: list[Any] | None
     columns: Columns
     head: Any
 
     def __add__(self, other: "_Header") -> "_Header":
-        if (self.n_features, self.names) != (other.n_features, other.names):
+        if self.columns.names != other.columns.names:
             raise ValueError("chunks differ in the number or the names of their columns.")
         if self.columns.choices != other.columns.choices:
             raise ValueError(
@@ -204,46 +179,58 @@ class _Header:
         return replace(self, columns=self.columns.shared(other.columns))
 
 
-def _survey(
-    chunk: Any, coded: Callable[[Any], tuple[Any, Mapping[int, list[Any]]]], people: _People
-) -> Tally:
+@dataclass(frozen=True)
+class _Reader:
+    """Reading of a chunk: the codes of its columns, and the column of ids if there are people.
+
+    ``spread`` has the numbers of rows and parts of people with rows in several parts.
+    """
+
+    coded: Callable[[Any], tuple[Any, Mapping[int, list[Any]]]]
+    groups: str | None = None
+    spread: Mapping[Any, tuple[int, int]] = field(default_factory=dict)
+
+    def read(self, chunk: Any) -> tuple[_Header, Iterator[Batch]]:
+        """Return the header and the batches of a chunk."""
+        ids = None
+        if self.groups is not None:
+            chunk, ids = split_people(chunk, self.groups, None)
+        table, choices = self.coded(chunk)
+        array = _as_array(table)
+        head = getattr(chunk, "iloc", chunk)[:0] if hasattr(chunk, "shape") else array[:0]
+        header = _Header(Columns.of(chunk, array.shape[1], choices), head)
+        if ids is None:
+            return header, map(Batch, slices(array, BATCH))
+        return header, weighted(array, ids, self.spread)
+
+
+def _survey(chunk: Any, reader: _Reader) -> Tally:
     """Tally of a chunk's rows, with its header."""
 
     def seen(chunk: Any) -> Tally:
-        chunk, ids = people.split(chunk)
-        table, choices = coded(chunk)
-        array = _as_array(table)
-        columns = Columns.of(chunk, array.shape[1], choices)
-        head = getattr(chunk, "iloc", chunk)[:0] if hasattr(chunk, "shape") else array[:0]
-        header = _Header(array.shape[1], _names(chunk), columns, head)
         # Rows are counted in the same way as in each later pass.
-        found = [(weight, rows) for rows, weight in people.batches(array, ids)]
-        n_counted = sum(weight * len(rows) for weight, rows in found)
-        total = sum(weight * checksum(rows) for weight, rows in found) % 2**64
-        return Tally(n_counted, header, checksum=total)
+        header, batches = reader.read(chunk)
+        n_counted = total = 0
+        for rows, weight in batches:
+            n_counted += weight * len(rows)
+            total += weight * checksum(rows)
+        return Tally(n_counted, header, checksum=total % 2**64)
 
     return Tally.of(seen, chunk)
 
 
 @dataclass(frozen=True)
 class _Batches:
-    """Function from a chunk to arrays, whose columns must be those of the first pass."""
+    """Function from a chunk to batches, whose columns must be those of the first pass."""
 
-    coded: Callable
-    people: _People
-    n_features: int
-    names: list[Any] | None
+    reader: _Reader
+    names: Sequence[Any]
 
     def __call__(self, chunk: Any) -> Iterator[Batch]:
-        chunk, ids = self.people.split(chunk)
-        array = _as_array(self.coded(chunk)[0])
-        if array.shape[1] != self.n_features or _names(chunk) != self.names:
+        header, batches = self.reader.read(chunk)
+        if header.columns.names != self.names:
             raise ValueError(CHANGED)
-        return self.people.batches(array, ids)
-
-
-def _names(chunk: Any) -> list[Any] | None:
-    return list(chunk.columns) if hasattr(chunk, "columns") else None
+        return batches
 
 
 def _as_array(chunk: Any) -> FloatArray:

@@ -9,13 +9,8 @@ from scipy.sparse import issparse
 
 from sklearn_dptda._typing import FloatArray, Table
 from sklearn_dptda.rows import Box
-from sklearn_dptda.utils._frames import (
-    Columns,
-    frame_library,
-    kind_of,
-    refuse_lossy,
-    without_quotes,
-)
+from sklearn_dptda.utils._frames import Columns, kind_of, open_frame
+from sklearn_dptda.utils._validation import refuse_lossy, without_quotes
 
 # Axes with more values than this count as continuous, since halvings never get that far.
 _MOST_VALUES = 1 << 32
@@ -111,8 +106,8 @@ def code_table(X: Any, categories: Mapping[Any, Any] | None) -> tuple[Any, dict[
 
 def _columns(X):
     """Columns of an array or a data frame, one by one."""
-    X = X if frame_library(X) else np.asarray(X)
-    return (getattr(X, "iloc", X)[:, place] for place in range(X.shape[1]))
+    frame = open_frame(X)
+    return np.asarray(X).T if frame is None else frame.iter_columns()
 
 
 def _choices(X, names, categories):
@@ -124,7 +119,7 @@ def _choices(X, names, categories):
     for place, (name, column) in enumerate(zip(names, _columns(X), strict=True)):
         if name in categories:
             choices[place] = _checked(categories[name], name)
-        elif kind_of(column.dtype) == "b":
+        elif kind_of(column) == "b":
             choices[place] = [False, True]
         elif not _is_numeric(column):
             raise ValueError(
@@ -135,7 +130,7 @@ def _choices(X, names, categories):
 
 
 def _is_numeric(column):
-    if kind_of(column.dtype) not in "OUS":
+    if kind_of(column) not in "OUS":
         return True
     if not isinstance(column, np.ndarray):
         return False

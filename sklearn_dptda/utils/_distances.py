@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.utils._frames import refuse_lossy
+from sklearn_dptda.utils._validation import refuse_lossy
 
 # Differences of larger coordinates may overflow.
 _LARGEST_COORDINATE = 1e300

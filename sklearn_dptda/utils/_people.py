@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from numbers import Real
 from types import FrameType
 from typing import Any, Self
@@ -17,7 +16,8 @@ import sklearn.model_selection._validation as folds
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
-from sklearn_dptda.utils._frames import frame_library, refuse_repeated_names, without_quotes
+from sklearn_dptda.utils._frames import beside, column_names, open_frame
+from sklearn_dptda.utils._validation import without_quotes
 
 _MISSING = (
     "groups must have a number or a string for each {}, or a UUID; some are missing, or of another "
@@ -40,13 +40,13 @@ def split_people(table: Any, column: str | None, ids: Any, what: str = "row") ->
             "groups is given twice, as a parameter and as an argument beside X. Use one of them."
         )
     if column is not None:
-        names = column_names(table)
-        if names.count(column) != 1 or len(names) == 1:
+        frame = open_frame(table)
+        if frame is None or column not in frame.columns or frame.shape[1] == 1:
             raise ValueError(
                 f"groups={quoted(column)} must be the name of one column of a data frame "
-                "of pandas or polars, which must also have other columns."
+                "of pandas, polars or PyArrow, which must also have other columns."
             )
-        return without_column(table, column), check_ids(_listed(table[column]), what)
+        return frame.drop(column).to_native(), check_ids(_listed(frame[column]), what)
     with without_quotes("groups"):
         listed = ids.tolist() if hasattr(ids, "tolist") else list(ids)
     if len(listed) != len(table):
@@ -58,12 +58,9 @@ def split_people(table: Any, column: str | None, ids: Any, what: str = "row") ->
 
 
 def _listed(column: Any) -> Any:
-    if "int" in str(column.dtype).lower():
-        # If some ids are missing, the array has floats or objects.
-        array = np.asarray(column)
-        if array.dtype.kind in "iu":
-            return array
-    return column.to_list()
+    # If some integers are missing, the array has floats or objects.
+    array = column.to_numpy() if column.dtype.is_integer() else None
+    return column.to_list() if array is None or array.dtype.kind not in "iu" else array
 
 
 def check_ids(ids: Any, what: str = "row") -> Any:
@@ -85,11 +82,6 @@ def _kind(kind: type) -> str:
     if issubclass(kind, UUID):
         return "UUID"
     return "number" if issubclass(kind, Real) else "none"
-
-
-def column_names(X: Any) -> list[Any]:
-    """Names of the columns of a data frame; an empty list for other tables."""
-    return [] if frame_library(X) is None else list(X.columns)
 
 
 # Names of columns of identifiers: patient_id, ID, subjectId, person, customer number.
@@ -126,15 +118,6 @@ def refuse_ids_as_feature(X: Any, ids: Any) -> None:
         )
 
 
-def without_column(X: Any, name: str | None) -> Any:
-    """Return a table without the column of a given name, if there is one."""
-    if name is None or name not in column_names(X):
-        return X
-    refuse_repeated_names(X)
-    others = [place for place, other in enumerate(X.columns) if other != name]
-    return getattr(X, "iloc", X)[:, others]
-
-
 def beside_ids(X: Any, groups: str | None, rows: FloatArray, names: Iterable[str]) -> Any:
     """Return transformed rows of ``X``, as a data frame with the column of ids if X has one.
 
@@ -142,14 +125,8 @@ def beside_ids(X: Any, groups: str | None, rows: FloatArray, names: Iterable[str
     """
     if groups is None or groups not in column_names(X):
         return rows
-    ids = X[groups]
     columns = dict(zip(names, rows.T, strict=True))
-    library = import_module(str(frame_library(X)))
-    if frame_library(X) == "polars":
-        return library.DataFrame({**columns, groups: ids})
-    frame = library.DataFrame(columns, index=X.index)
-    frame[groups] = ids
-    return frame
+    return beside(open_frame(X).select(groups), columns).select(*columns, groups).to_native()
 
 
 def check_number_of_people(n_people: int) -> None:
@@ -198,7 +175,7 @@ def _ids_of_all(frame: FrameType, ids: list[Any], column: str | None) -> list[An
     """Return the ids of all rows from which a fold was taken, or None if they are not found."""
     X, train = frame.f_locals["X"], frame.f_locals["train"]
     if column is not None:
-        return X[column].to_list() if column in column_names(X) else None
+        return open_frame(X)[column].to_list() if column in column_names(X) else None
     # The frame of the fold has only its part of the ids. The frame of its caller has all of them.
     given = frame.f_back.f_locals.get("kwargs", {}) if frame.f_back is not None else {}
     for values in (given.get("fit_params") or {}).values():

@@ -1,18 +1,26 @@
-"""Parallel tasks by joblib, on this machine or on a cluster, which run again if a worker dies."""
+"""Work in other processes and on other machines: tasks by joblib, and sums over parts by Dask.
+
+Tasks run again if a worker dies.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
+import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import ThreadingBackend, get_active_backend
 
+from sklearn_dptda._typing import Table
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 
 # Give up after this many consecutive losses of workers without any finished task.
 _MAX_LOSSES = 5
+# Number of sums that one Dask task adds. The tree of tasks is then shallow, and one worker holds
+# only a few sums at a time.
+_SUMS_PER_TASK = 8
 
 # A function, and its first arguments, which are the same for all tasks.
 _Work: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -156,3 +164,120 @@ def _engine(n_jobs: int | None = None, prefer: str | None = None) -> str | None:
     if names & {"SequentialBackend", "ThreadingBackend"} or backend.effective_n_jobs(n_jobs) == 1:
         return None
     return "multiprocessing" if "MultiprocessingBackend" in names else "loky"
+
+
+def parts_elsewhere(X: Any) -> Any:
+    """Return an object that sums over parts of rows on other machines, or None for other input.
+
+    An object with a method ``map_reduce`` is returned itself.
+    """
+    if of_dask(X):
+        return DaskParts(X)
+    return X if has_map_reduce(X) else None
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection: an array, a data frame or a delayed object."""
+    return any(kind.__module__.startswith("dask") for kind in type(X).__mro__) or (
+        # Collections of other libraries may also hold data in memory, without a graph.
+        hasattr(type(X), "__dask_graph__") and X.__dask_graph__() is not None
+    )
+
+
+def of_dask(X: Any) -> bool:
+    """Whether X is a Dask collection, or a list of Dask collections."""
+    return is_dask(X) or (isinstance(X, list | tuple) and len(X) > 0 and all(map(is_dask, X)))
+
+
+def has_map_reduce(X: Any) -> bool:
+    # A column of a data frame may have this name.
+    return callable(getattr(X, "map_reduce", None))
+
+
+class DaskParts:
+    """Parts of a Dask array or data frame, or of a list of delayed tables."""
+
+    def __init__(self, X: Any) -> None:
+        if hasattr(type(X), "to_delayed") and len(getattr(X, "shape", ())) != 2:
+            raise ValueError(
+                f"X is not a table: its type is {type(X).__name__}. The supported Dask collections "
+                "are arrays of two dimensions, data frames and lists of delayed tables."
+            )
+        self._X, self._was_read = X, False
+
+    @property
+    def head(self) -> Table | None:
+        """Empty table with the columns of the parts; None if the columns are not known yet."""
+        if hasattr(type(self._X), "columns"):
+            return self._X._meta
+        if hasattr(type(self._X), "to_delayed"):
+            return np.empty((0, self._X.shape[1]), self._X.dtype)
+        return None
+
+    @cached_property
+    def _parts(self) -> list[Any]:
+        return delayed_parts(self._X)
+
+    def mapped(self, function: Callable[[Any], Any]) -> Any:
+        """Apply a function to delayed tables; a list gives a list of delayed results."""
+        from dask import delayed
+
+        each = delayed(function, traverse=False)
+        mapped = [each(part) for part in self._parts]
+        return mapped if isinstance(self._X, list | tuple) else mapped[0]
+
+    def map_reduce(self, function: Callable[[Any], Any]) -> Any:
+        """Apply a function to each part where it is, and add the results in a tree.
+
+        The first call, which is made before anything is paid, refuses a cluster without workers.
+        """
+        from dask import delayed
+
+        if not self._was_read:
+            _refuse_no_workers()
+            self._was_read = True
+        # The function is sent once to each machine. Dask does not search it for collections.
+        shared = delayed(function, traverse=False)
+        sums = [delayed(_applied)(shared, part) for part in self._parts]
+        while len(sums) > 1:
+            sums = [
+                delayed(sum)(sums[i : i + _SUMS_PER_TASK])
+                for i in range(0, len(sums), _SUMS_PER_TASK)
+            ]
+        return sums[0].compute()
+
+
+def _refuse_no_workers() -> None:
+    """Raise ValueError if Dask would wait without end, because its cluster has no workers."""
+    from dask.base import get_scheduler
+
+    # Without a client of a cluster, Dask computes on this machine.
+    client: Any = getattr(get_scheduler(), "__self__", None)
+    if not hasattr(client, "nthreads") or client.asynchronous:
+        return
+    # An adaptive cluster starts workers as soon as there is work.
+    if getattr(client.cluster, "_adaptive", None) is None and not client.nthreads():
+        raise ValueError(
+            "X is a Dask collection, but the Dask cluster has no workers, so that the computation "
+            "would never start. Start workers, for example with cluster.scale(1), or close the "
+            "client to compute on this machine."
+        )
+
+
+def whole_rows(X: Any) -> Any:
+    """Return a Dask array in chunks with all columns. Data frames are returned unchanged."""
+    return X.rechunk({1: -1}) if hasattr(type(X), "rechunk") and X.ndim == 2 else X
+
+
+def delayed_parts(X: Any) -> list[Any]:
+    """Parts of a Dask collection, or of a list of Dask collections, each with all columns."""
+    if isinstance(X, list | tuple):
+        return [part for each in X for part in delayed_parts(each)]
+    if not hasattr(type(X), "to_delayed"):
+        return [X]
+    parts = whole_rows(X).to_delayed()
+    return list(parts.ravel() if hasattr(parts, "ravel") else parts)
+
+
+def _applied(function: Callable[[Any], Any], part: Any) -> Any:
+    return function(part)

@@ -79,6 +79,18 @@ def test_private_measure_keeps_types_of_pandas_and_arrow():
     X["nation"] = X["job"].astype(pd.ArrowDtype(pyarrow.string()))
     private = PrivateMeasure(bounds=BOUNDS, categories={"job": JOBS, "nation": JOBS})
     assert private.fit(X).sample(20).dtypes.tolist() == X.dtypes.tolist()
+    table = pyarrow.Table.from_pandas(X)
+    assert private.fit(table).sample(20).schema.types == table.schema.types
+    # Nothing can be converted to a dictionary, whose values are those of the records anyway.
+    coded = table.set_column(0, "job", table["job"].dictionary_encode())
+    assert private.fit(coded).sample(20).schema.types == table.schema.types
+
+
+@pytest.mark.filterwarnings("ignore:pandas.DataFrame with sparse columns")
+def test_private_measure_reads_sparse_columns_as_numbers():
+    X = pd.DataFrame({"a": pd.arrays.SparseArray([0, 1, 0, 2]), "b": [1.0, 2.0, 3.0, 4.0]})
+    synthetic = PrivateMeasure(bounds=(0, 5)).fit(X).sample(9)
+    assert synthetic["a"].between(0, 5).all()
 
 
 @pytest.mark.conformance
