@@ -7,7 +7,8 @@ from benchmarks._diagrams import noisy_diagram
 from benchmarks._table import Table, at_most
 from benchmarks._timing import once, repeated
 from sklearn_dptda.persistence._exact_sampler import decay_table
-from sklearn_dptda.persistence._mechanisms import ExactMechanism, MarkovChainMechanism
+from sklearn_dptda.persistence._mechanisms import ExactMechanism
+from sklearn_dptda.published._published_persistence import MarkovChainMechanism
 
 CHAIN_STEPS = 10_000
 # Number of timed steps for each size. Bottleneck distances between large diagrams are slow.
