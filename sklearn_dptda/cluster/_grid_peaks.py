@@ -24,7 +24,7 @@ _MAX_CORNER_DIMENSIONS = 4
 # Anscombe's correction of a count, with which transformed Poisson counts have unit variance.
 _ANSCOMBE = 0.375
 # Number of cells of the widest window, and growth of its radius from step to step. The simulations
-# of doc/theory/private_peaks.md, "A scale for each cell", use these numbers.
+# of doc/theory/private_peaks.md, "How many clusters", use these numbers.
 _MAX_WINDOW_CELLS, _RADIUS_GROWTH = 100, 1.25
 # Number of cells of windows that are compared at once: few enough for the cache of a processor.
 _BATCH = 1 << 15

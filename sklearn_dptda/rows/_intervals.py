@@ -39,7 +39,7 @@ from sklearn_dptda.utils._bounds import Extremes
 
 @dataclass(frozen=True)
 class _HistogramRules:
-    """Public constants of :func:`private_box`, measured in doc/measured/clusters.md."""
+    """Public constants of :func:`private_box`: how narrow a box is, not what it costs."""
 
     # Shares of the budget of the box: for the magnitudes, for each narrower histogram, and for the
     # distances.
@@ -93,7 +93,7 @@ class _HistogramRules:
 
 @dataclass(frozen=True)
 class _CubeRules:
-    """Public constants of :func:`private_cubes`, measured in doc/theory/private_bounds.md."""
+    """Public constants of :func:`private_cubes`: how near a cube is, not what it costs."""
 
     # Smallest and largest power of two of the nested cubes around the origin.
     least_exponent: int = -30
