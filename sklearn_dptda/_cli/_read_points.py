@@ -396,7 +396,9 @@ def _parquet(path, key, header):
     _refuse_inflated(path, 8 * metadata.num_rows * metadata.num_columns)
     with reading(path, "a Parquet file"):
         frame = pd.read_parquet(path)
-    return [str(c) for c in frame.columns], frame.to_numpy()
+    # Beside a column of floats, ids above 2**53 would become floats, and some of them equal.
+    alike = frame.dtypes.nunique() == 1
+    return [str(c) for c in frame.columns], frame.to_numpy(None if alike else object)
 
 
 def _text(path, key, header):

@@ -145,7 +145,10 @@ class LatticeHistogram:
             raise ValueError("Counts at nodes do not say which points belong to one person.")
         nodes, counts, clipped = table[:, :-2], table[:, -2], table[:, -1]
         on_lattice = (nodes == np.rint(nodes)) & (nodes >= 0) & (nodes < np.array(self.shape))
-        if not (on_lattice.all() and (counts >= clipped).all() and (clipped >= 0).all()):
+        whole = np.isfinite(table) & (table == np.rint(table))
+        if not (
+            whole.all() and on_lattice.all() and (counts >= clipped).all() and (clipped >= 0).all()
+        ):
             raise ValueError(
                 "The lines are no counts on this lattice: rows with missing coordinates must be "
                 "left out of the query, such as by a subquery with WHERE ... IS NOT NULL."

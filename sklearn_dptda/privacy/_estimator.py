@@ -244,6 +244,7 @@ class PrivateEstimatorMixin(BaseEstimator):
         if the records are not in memory. Do not compute the release under this method but under
         :meth:`_paid`.
         """
+        self._refuse_other_constants()
         # An invalid random state must fail before the payment.
         seeds: list[Seed] = [*spawn_seeds(self.random_state, n_seeds)]
         turns: AbstractContextManager[Turn | None] = nullcontext()
@@ -266,6 +267,16 @@ class PrivateEstimatorMixin(BaseEstimator):
             seeds = [turn.coins.child(i) if s is None else s for i, s in enumerate(seeds)]
         # Exact results are not stored.
         return Paid(seeds, None if math.isinf(guarantee.epsilon) else self._payer(), key)
+
+    def _refuse_other_constants(self) -> None:
+        """Refuse values in place of constants of the class, which no guarantee or name sees."""
+        given = vars(self).keys() - self.get_params(deep=False).keys()
+        names = sorted(n for n in given if not n.endswith("_") and hasattr(type(self), n))
+        if names:
+            raise ValueError(
+                f"{', '.join(names)} of {type(self).__name__} is a constant, not a parameter. "
+                "Delete the attribute. To study another value, set it in a subclass."
+            )
 
     def _spend(
         self,
@@ -364,6 +375,7 @@ class PrivateEstimatorMixin(BaseEstimator):
 
     def _check_promise(self) -> None:
         """Raise ValueError if a parameter has changed since the guarantee was set."""
+        self._refuse_other_constants()
         if self._parameters() != self._parameters_at_fit:
             raise ValueError(
                 "A parameter has changed since fit, so that privacy_guarantee_ does not describe "

@@ -126,6 +126,11 @@ def beside_ids(X: Any, groups: str | None, rows: FloatArray, names: Iterable[str
     if groups is None or groups not in column_names(X):
         return rows
     columns = dict(zip(names, rows.T, strict=True))
+    if groups in columns:
+        raise ValueError(
+            f"groups={quoted(groups)} is the name of a column of the result, so that ids and "
+            "numbers cannot be told apart. Rename the column of ids."
+        )
     return beside(open_frame(X).select(groups), columns).select(*columns, groups).to_native()
 
 

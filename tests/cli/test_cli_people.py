@@ -7,6 +7,7 @@ import pytest
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.__main__ import main
+from sklearn_dptda._cli import _read_points
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
@@ -204,3 +205,14 @@ def test_resume_option_refuses_a_run_with_other_people(folder, capsys, monkeypat
     write(folder / "visits.csv")
     assert call("cluster", *resumed) == 0
     assert len(PrivacyAccountant.open("l.db")) == 1
+
+
+def test_large_ids_beside_floats_stay_apart(tmp_path):
+    # Two of these ids are one number in floats.
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    ids = [2**53, 2**53 + 1, 2**53 + 2, 2**60, 2**60 + 1, 5]
+    path = tmp_path / "t.parquet"
+    pandas.DataFrame({"who": ids, "x": np.linspace(0, 1, 6)}).to_parquet(path)
+    _, cells = _read_points._parquet(path, None, None)
+    assert cells[:, 0].tolist() == ids and np.asarray(cells[:, 1], dtype=float).max() == 1.0

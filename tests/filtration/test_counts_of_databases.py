@@ -32,7 +32,7 @@ def test_counts_of_a_database_equal_those_of_points():
 def test_lattice_histogram_refuses_counts_off_lattice():
     histogram = LatticeHistogram(BOX, SHAPE)
     beside, broken = [(9, 1, 2, 0), (-1, 1, 2, 0)], [(None, 1, 2, 0), (0.5, 1, 2, 0)]
-    wrong_counts = [(1, 1, 2, 3), (1, 1, 2, -1)]
+    wrong_counts = [(1, 1, 2, 3), (1, 1, 2, -1), (1, 1, np.inf, 0), (1, 1, 3.7, 0)]
     for line in beside + broken + wrong_counts:
         with pytest.raises(ValueError, match="no counts on this lattice"):
             histogram.update_counts([(1, 1, 2, 0), line])

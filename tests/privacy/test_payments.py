@@ -9,8 +9,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.utils import get_tags
 
-from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda import PrivatePersistence
+from sklearn_dptda.cluster import DPLloyd, DPMoG
 from sklearn_dptda.model_selection import release_once
 from sklearn_dptda.model_selection._replicates import PaidAhead, Reservation
 from sklearn_dptda.privacy import (
@@ -22,6 +25,7 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._guarantee import Charge, Sums
 from sklearn_dptda.privacy._release_key import ReleaseKey
+from sklearn_dptda.published import PublishedMixture, PublishedPersistence
 from tests._fragile import KILL
 from tests.privacy._forked import Child
 from tests.privacy._pay_ahead import pay_ahead
@@ -248,3 +252,28 @@ def test_release_once_in_a_server_repeats_a_release_of_a_dead_process(fresh_data
     assert budget.remaining().epsilon == 0 and len(budget) == 1
     assert np.array_equal(release_once(model, X, "part 3")["cluster_centers_"], first)
     assert len(budget) == 1
+
+
+@pytest.mark.parametrize(
+    ("private", "name", "value"),
+    [
+        (PrivatePersistence(2.0, sensitivity=0.1, upper=1.0), "utility", "sum"),
+        (PrivatePersistence(2.0, sensitivity=0.1, upper=1.0), "delta", 0.5),
+        (PublishedPersistence(2.0, sensitivity=0.1, upper=1.0), "clipped_share", True),
+        (PublishedMixture(2, bounds=(0, 1)), "covariance_type", "tied"),
+        (DPMoG(2, bounds=(0, 1)), "_n_kmeans_steps", 1),
+    ],
+    ids=str,
+)
+def test_a_constant_that_is_set_is_refused_unpaid(private, name, value):
+    # Neither the guarantee nor the digest of a named release would see it.
+    budget = PrivacyAccountant(10.0, 0.1)
+    private = clone(private).set_params(accountant=budget)
+    X = np.random.default_rng(0).random((40, 2))
+    releases_in_fit = get_tags(private).privacy.releases == "fit"
+    if not releases_in_fit:
+        private.fit([X])
+    setattr(private, name, value)
+    with pytest.raises(ValueError, match=f"^{name} of {type(private).__name__} is a constant"):
+        private.fit(X) if releases_in_fit else private.transform([X])
+    assert len(budget) == 0
