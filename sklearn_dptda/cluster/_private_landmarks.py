@@ -97,7 +97,6 @@ class PrivateLandmarks(DPMoG):
         "dimension": [Interval(Integral, 1, 3, closed="both")],
     }
     # Fixed values of the other parameters of the mixture.
-    n_components = None
     covariance_type = "auto"
 
     def __init__(
@@ -124,6 +123,9 @@ class PrivateLandmarks(DPMoG):
         self.dimension = dimension
         self.accountant = accountant
         self.random_state = random_state
+
+    def _n_start(self) -> int | None:
+        return None
 
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         super()._learn(rows, budget, rng, box)
