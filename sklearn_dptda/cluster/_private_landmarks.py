@@ -96,7 +96,7 @@ class PrivateLandmarks(DPMoG):
         "n_landmarks": [Interval(Integral, 2, MOST_LANDMARKS, closed="both")],
         "dimension": [Interval(Integral, 1, 3, closed="both")],
     }
-    # Fixed values of the other parameters of the mixture.
+    # The covariances of the mixture, which is not a parameter here.
     covariance_type = "auto"
 
     def __init__(
