@@ -122,9 +122,9 @@ def paid_by(
             made[ledger_of(payer)] = other(payer)
     new = {name: made[ledger_of(payer)] for name, payer in payers.items()}
     if apart and len(new) > 1:
-        new = {
-            name: payer and payer.under(name[: -len("__accountant")]) for name, payer in new.items()
-        }
+        # An estimator that contains other private ones keeps the name itself.
+        steps = {name: name.rpartition("__")[0] for name in new}
+        new = {name: p.under(steps[name]) if p and steps[name] else p for name, p in new.items()}
     return copy.set_params(**new)
 
 

@@ -30,6 +30,7 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.features import DiagramFeatures, SortedLifetimes
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.model_selection import release_once, release_replicates
+from sklearn_dptda.model_selection._release_once import paid_by
 from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.privacy import (
     NoiseSource,
@@ -209,6 +210,21 @@ def test_steps_that_run_at_the_same_time_have_names_of_their_own(n_jobs):
     assert np.array_equal(first, again) and len(budget) == 2
     names = [line.parameters["name"] for line in budget.spends()]
     assert sorted(names) == [f"'union/{step}__privatepersistence'" for step in "ab"]
+
+
+class Outer(BaseEstimator):
+    """An estimator that pays, and contains another one that pays."""
+
+    def __init__(self, inner=None, accountant=None):
+        self.inner = inner
+        self.accountant = accountant
+
+
+def test_an_estimator_that_contains_another_has_the_name_itself():
+    budget = PrivacyAccountant(9.0)
+    outer = Outer(DPLloyd(2, accountant=budget), accountant=budget)
+    named = paid_by(clone(outer), outer, lambda payer: payer.under("mass"), apart=True)
+    assert (named.accountant._name, named.inner.accountant._name) == ("mass", "mass/inner")
 
 
 def test_under_works_after_a_memory_ledger_was_shared():
