@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.features._sorted_lifetimes import SortedLifetimes
 from sklearn_dptda.filtration._filtration import Filtration
-from sklearn_dptda.privacy._estimator import learns, silent_arithmetic
+from sklearn_dptda.privacy._estimator import silent_arithmetic
+from sklearn_dptda.privacy._learning_steps import learns
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.utils._distances import as_diagram
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, ListInputMixin, _fit_context

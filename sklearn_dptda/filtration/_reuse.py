@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_dptda.privacy._digest import digest_of
 from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.privacy._release import digest_of
 
 
 class _KeptFunctions:

@@ -43,7 +43,7 @@ from sklearn_dptda.privacy import (
     PrivacyLeakWarning,
     PrivateEstimatorMixin,
 )
-from sklearn_dptda.privacy._estimator import learners_in
+from sklearn_dptda.privacy._learning_steps import learners_in
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
 

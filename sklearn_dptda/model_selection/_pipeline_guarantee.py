@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda.filtration._estimator import BaseFiltration
 from sklearn_dptda.privacy import PrivacyGuarantee, PrivacyLeakWarning
-from sklearn_dptda.privacy._estimator import learners_in
+from sklearn_dptda.privacy._learning_steps import learners_in
 from sklearn_dptda.privacy._warnings import warn_caller
 
 # Added to the description of the release if the last step learns from labels without privacy.

@@ -29,12 +29,11 @@ from sklearn_dptda.model_selection._release_once import (
 from sklearn_dptda.privacy import PrivateEstimatorMixin
 from sklearn_dptda.privacy._accountant import NamedAccountant, PrivacyAccountant, check_name
 from sklearn_dptda.privacy._default_accountant import default_accountant
-from sklearn_dptda.privacy._digest import digest_of
 from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.privacy._guarantee import Charge, kind_of_unit
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.privacy._release import release, releases_in_transform, seeded_clone
+from sklearn_dptda.privacy._release import digest_of, release, releases_in_transform, seeded_clone
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn
 from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError
 from sklearn_dptda.utils._tasks import (

@@ -23,7 +23,7 @@ from sklearn_dptda.privacy._estimator import (
 from sklearn_dptda.privacy._fixed_point import FixedPoint, Sensitivity
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, PrivacyLoss
 from sklearn_dptda.privacy._noise import NoiseSource
-from sklearn_dptda.privacy._opendp_measurement import make_measurement
+from sklearn_dptda.privacy._other_libraries import make_measurement
 from sklearn_dptda.privacy._spend_history import SpendHistory
 from sklearn_dptda.privacy._warnings import (
     NoiseWarning,

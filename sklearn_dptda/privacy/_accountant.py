@@ -10,8 +10,6 @@ from typing import Any, Literal, NoReturn, Self
 
 from sklearn_dptda._typing import Adjacency, PathLike
 from sklearn_dptda.privacy._default_accountant import close_block, open_block
-from sklearn_dptda.privacy._digest import digest_of
-from sklearn_dptda.privacy._dp_events import charge_of
 from sklearn_dptda.privacy._guarantee import (
     COMPOSITIONS,
     Budget,
@@ -24,7 +22,9 @@ from sklearn_dptda.privacy._guarantee import (
 from sklearn_dptda.privacy._ledger import Ledger, Payment
 from sklearn_dptda.privacy._ledger_extract import changes_in, extract_of
 from sklearn_dptda.privacy._ledger_stores import MemoryStore, make_store, process_lock
+from sklearn_dptda.privacy._other_libraries import charge_of
 from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.privacy._release import digest_of
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn
 from sklearn_dptda.privacy._spend_history import Spend, SpendHistory
 from sklearn_dptda.privacy._stored_release import to_bytes

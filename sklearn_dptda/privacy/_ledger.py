@@ -27,12 +27,14 @@ from sklearn_dptda.privacy._guarantee import (
     Sums,
     kind_of_unit,
 )
-from sklearn_dptda.privacy._ledger_marks import folder_of, last_mark, noting
 from sklearn_dptda.privacy._ledger_stores import (
     Execute,
     MemoryStore,
     Store,
     damaged,
+    folder_of,
+    last_mark,
+    noting,
     process_lock,
 )
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, payment_of

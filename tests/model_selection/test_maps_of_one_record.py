@@ -24,7 +24,7 @@ from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.features import SortedLifetimes
 from sklearn_dptda.model_selection import pipeline_guarantee
 from sklearn_dptda.privacy import PrivacyLeakWarning
-from sklearn_dptda.privacy._estimator import _OF_ONE_SAMPLE, _RANGES, learns
+from sklearn_dptda.privacy._learning_steps import _OF_ONE_SAMPLE, _RANGES, learns
 
 gudhi_sklearn = pytest.importorskip("gudhi.sklearn")
 CLOUDS, LABELS = make_loops(40, 60, random_state=0)

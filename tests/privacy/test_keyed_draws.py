@@ -37,13 +37,13 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyBudgetExceeded,
     PrivacyLedgerError,
-    _digest,
+    _release,
     private_choice,
 )
 from sklearn_dptda.privacy._accountant import NamedAccountant
-from sklearn_dptda.privacy._digest import digest_of
 from sklearn_dptda.privacy._noise import KeyedDraws
 from sklearn_dptda.privacy._parameters import public_parameters
+from sklearn_dptda.privacy._release import digest_of
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn
 from tests.privacy._permute_and_flip import permute_and_flip_law
 
@@ -377,7 +377,7 @@ def test_release_once_refuses_a_name_of_something_else(monkeypatch):
     same = [FunctionTransformer(_twice), FunctionTransformer(lambda X: X + X)]
     assert not _refused_by_name(X, *same)
     # The code of this package.
-    change = partial(monkeypatch.setattr, _digest, "_sources", lambda: "another version")
+    change = partial(monkeypatch.setattr, _release, "_sources", lambda: "another version")
     assert _refused(change, ([], X), ([], X))
 
 
@@ -469,7 +469,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.privacy._accountant import NamedAccountant
-from sklearn_dptda.privacy._digest import digest_of
+from sklearn_dptda.privacy._release import digest_of
 
 def chosen(X):
     return X

@@ -27,8 +27,7 @@ from sklearn_dptda.privacy._ledger import (
     State,
     _insertion,
 )
-from sklearn_dptda.privacy._ledger_marks import last_mark
-from sklearn_dptda.privacy._ledger_stores import shown_location
+from sklearn_dptda.privacy._ledger_stores import last_mark, shown_location
 from tests._fragile import KILL, wait_until
 from tests.privacy._forked import Child
 from tests.privacy._private_mean import PrivateMean

@@ -20,7 +20,7 @@ from sklearn_dptda.privacy import (
     _ledger,
     _ledger_stores,
 )
-from sklearn_dptda.privacy._ledger_marks import last_mark
+from sklearn_dptda.privacy._ledger_stores import last_mark
 from tests.privacy.conftest import PATIENTLY, _find, start_on_free_port
 
 GUARANTEES = Path(__file__).parents[2] / "doc" / "guarantees.md"

@@ -40,7 +40,7 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._ledger import Ledger
-from sklearn_dptda.privacy._ledger_marks import folder_of
+from sklearn_dptda.privacy._ledger_stores import folder_of
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._release import as_arrays, learnt
 from sklearn_dptda.privacy._release_key import ReleaseKey

@@ -20,7 +20,7 @@ from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.model_selection import check_budget, planned_loss, release_replicates
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
-from sklearn_dptda.privacy._ledger_marks import last_mark
+from sklearn_dptda.privacy._ledger_stores import last_mark
 from tests.privacy._pay_ahead import pay_ahead
 
 BOX = (-1.0, 1.0)
