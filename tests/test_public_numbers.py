@@ -16,7 +16,7 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._release import as_arrays, learnt
 from sklearn_dptda.synthetic import PrivateMeasure
-from sklearn_dptda.utils._privacy_checks._check_tools import released
+from sklearn_dptda.utils._privacy_checks._check_inputs import released
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
 

@@ -25,7 +25,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn_dptda.privacy import PrivacyLeakWarning
 from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.utils._privacy_checks import CHECKS, CheckData, make_check_data
-from sklearn_dptda.utils._privacy_checks._check_tools import tags_of
+from sklearn_dptda.utils._privacy_checks._check_inputs import tags_of
 from sklearn_dptda.utils.discovery import all_estimators
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.published import DPCube, PublishedPersistence
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._privacy_checks import make_check_data
-from sklearn_dptda.utils._privacy_checks._check_tools import released
+from sklearn_dptda.utils._privacy_checks._check_inputs import released
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
 

@@ -46,7 +46,7 @@ from sklearn_dptda.privacy._release import as_arrays, learnt
 from sklearn_dptda.privacy._release_key import ReleaseKey
 from sklearn_dptda.privacy._stored_release import from_bytes, to_bytes
 from sklearn_dptda.utils._privacy_checks import make_check_data
-from sklearn_dptda.utils._privacy_checks._check_tools import released
+from sklearn_dptda.utils._privacy_checks._check_inputs import released
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
 from tests._fragile import KILL

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn_dptda.privacy import NoiseSource, PrivacyGuarantee, pure_rho
 from sklearn_dptda.privacy._border import Crossing, Law, watched_border
 from sklearn_dptda.privacy._release import release
-from sklearn_dptda.utils._privacy_checks._data_checks import CheckData
+from sklearn_dptda.utils._privacy_checks._check_inputs import CheckData
 
 # Allowance for the rounding of statistics in floating point.
 _ROUNDING = 1e-9
