@@ -26,7 +26,7 @@ from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.published import DPCube
-from sklearn_dptda.rows._intervals import _least_cubes
+from sklearn_dptda.rows._private_cubes import _least_cubes
 from sklearn_dptda.rows._rows import MASS, Rows, weighted
 from sklearn_dptda.synthetic import PrivateMeasure
 

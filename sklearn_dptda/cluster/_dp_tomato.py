@@ -21,8 +21,8 @@ from sklearn_dptda.cluster._grid_peaks import (
 )
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, Sensitivity
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
-from sklearn_dptda.rows._intervals import private_cubes
 from sklearn_dptda.rows._methods import by_rows, fit_predict
+from sklearn_dptda.rows._private_cubes import private_cubes
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 

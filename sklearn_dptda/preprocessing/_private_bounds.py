@@ -23,7 +23,7 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator, many_clipped
-from sklearn_dptda.rows._intervals import CUBE, private_cubes
+from sklearn_dptda.rows._private_cubes import CUBE, private_cubes
 from sklearn_dptda.rows._rows import Rows, count_beyond
 from sklearn_dptda.utils._bounds import Extremes, check_bounds
 from sklearn_dptda.utils._sklearn import StrOptions

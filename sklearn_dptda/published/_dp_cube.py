@@ -21,8 +21,8 @@ from sklearn_dptda.cluster._noisy_steps import (
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
 from sklearn_dptda.rows._assignments import hard_assignment, in_norm, nearest_to, residuals_about
-from sklearn_dptda.rows._intervals import CellCounts
 from sklearn_dptda.rows._moments import MomentWeights, by_cell
+from sklearn_dptda.rows._private_cubes import CellCounts
 from sklearn_dptda.rows._rows import Box, batch_size, slices
 
 # Number of whole steps in the radius. Its square is the largest cost of one record.

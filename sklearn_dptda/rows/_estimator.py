@@ -26,7 +26,7 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._noise import LARGEST_SCALE, public_generator
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
-from sklearn_dptda.rows._intervals import box_within, private_box, rows_for_box
+from sklearn_dptda.rows._localisation import box_within, private_box, rows_for_box
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._rows import MASS, Box, Ends, Rows, count_beyond
 from sklearn_dptda.rows._tables import as_given, check_rows, open_chunks

@@ -1,9 +1,16 @@
-"""Localisation of rows in the cube: runs of noisy counts, and a private ball around the rows.
+"""Localisation of rows by runs of noisy counts: a private ball in the cube, and a private box.
 
-In each stage, a joint histogram of all columns gives a centre, and a histogram of the distances
-from it gives a radius. If the ball is much smaller than the current cube, the next stage searches
-around it. The number of stages depends only on released values, and their shares form a filter.
+:func:`localise` finds a ball. In each stage, a joint histogram of all columns gives a centre, and a
+histogram of the distances from it gives a radius. If the ball is much smaller than the current
+cube, the next stage searches around it. The number of stages depends only on released values, and
+their shares form a filter.
 Proof: doc/theory/private_mixtures.md, "Localisation: why the width of the box hardly matters".
+
+:func:`private_box` serves fits in columns that have no public bounds. It releases noisy histograms:
+of magnitudes by powers of two, then of cells, then of distances from the mean. An interval is as
+wide as the extremes of a normally distributed column, extrapolated from the quantiles that the
+noise leaves visible.
+Proof: doc/theory/private_bounds.md, "Columns of a table".
 """
 
 import math
@@ -13,11 +20,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.stats import norm
 
-from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.rows._assignments import euclidean, in_norm, one_cell
-from sklearn_dptda.rows._moments import FitBudget, MomentWeights
-from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.rows._moments import KEPT, FitBudget, MomentWeights
+from sklearn_dptda.rows._rows import Box, Ends, Rows, count_beyond
 
 Budget = TypeVar("Budget", bound=FitBudget)
 
@@ -57,7 +65,61 @@ class _LocalisationRules:
     room: float = 1.1
 
 
-_RULES = _LocalisationRules()
+@dataclass(frozen=True)
+class _HistogramRules:
+    """Public constants of :func:`private_box`: how narrow a box is, not what it costs."""
+
+    # Shares of the budget of the box: for the magnitudes, for each narrower histogram, and for the
+    # distances.
+    sizes: float = 0.15
+    look: float = 0.1
+    distances: float = 0.45
+    most_looks: int = 4
+    # Range of the powers of two. Smaller numbers count as zero, and larger ones as the largest.
+    least_exponent: int = -40
+    largest_exponent: int = 60
+    # Standard deviations of noise above which a magnitude is accepted. The threshold is high,
+    # because a wrong magnitude would be far too large.
+    clear_size: float = 4.0
+    # The same threshold for a first run of cells other than that of the zeros. If the run is only
+    # noise, the cell of zeros is used as well.
+    clear_run: float = 9.0
+    # The next histogram is narrower if the rows are in less than this share of the cells. It then
+    # has the given number of spare cells.
+    narrow: float = 1 / 4
+    spare_cells: int = 4
+    parts_per_octave: int = 2
+    octaves: int = 40
+    # Smallest and largest share of the rows beyond the far quantiles (the noise decides which one
+    # is used), and the share beyond one standard deviation of a normal column.
+    far: tuple[float, float] = (0.01, 0.08)
+    near: tuple[float, float] = (0.16, 0.16)
+    # Number of rows beyond a far quantile, in standard deviations of the noise.
+    worth: float = 4.0
+    # Half width of a box, in standard deviations of a normal column. One row in 5,000 is outside.
+    half_width: float = 3.55
+    # Part of the share for bounds within given ones that is spent on checking whether there are
+    # enough rows, and smallest part of the width that may remain.
+    number_share: float = 0.05
+    least_part: float = 2.0**-40
+    least_beside_ends: float = 2.0**-34
+    # If an estimated interval is narrower than this part of the given width, the given bounds are
+    # generous. If they are not, and there are fewer rows than this multiple of the necessary
+    # number, the noise in the units would cost more than the narrower interval gains.
+    generous: float = 1 / 5
+    sure_rows: float = 3.5
+    # Intervals that are narrower than the given ones by this factor are rejected if more than the
+    # share ``reaching`` of the rows lies beyond ``far_out`` times the interval. Few rows of a
+    # lognormal distribution do.
+    much_narrower: float = 1 / 16
+    far_out: float = 4.0
+    reaching: float = 0.0025
+    # Growth of the quantiles relative to those of the normal distribution, as exponents, for
+    # bounded tails and for heavy ones.
+    tails: tuple[float, float] = (0.3, 1.6)
+
+
+_RULES, _BOX = _LocalisationRules(), _HistogramRules()
 
 
 def standing_out(
@@ -197,3 +259,200 @@ def _in_doubt(counts: FloatArray, sd: float, part: float) -> bool:
     """Whether noise can hide a tenth of the rows, and a ball of this size gains little anyway."""
     hidden = _RULES.tail * sd * math.sqrt(2 * _RULES.cells_per_octave)
     return part > _RULES.gain and hidden > _RULES.hidden * max(counts.sum(), 1.0)
+
+
+def private_box(
+    rows: Rows, budget: FitBudget, share: float
+) -> tuple[FloatArray, FloatArray, float]:
+    """Lower and upper bounds of all columns, and their cost, which is at most ``share``."""
+    d = rows.n_features
+    rows = rows.map(
+        partial(
+            np.clip,
+            a_min=-(2.0**_BOX.largest_exponent),
+            a_max=2.0**_BOX.largest_exponent,
+        )
+    )
+    counts, sd = budget.noisy_counts(rows.sum(_of_sizes), d, _BOX.sizes * share)
+    largest = np.array([_largest(column, sd) for column in counts])
+    middle, n_looks = _middle(rows, largest, budget, _BOX.look * share)
+    reach = largest + np.abs(middle)
+    counts = rows.sum(partial(_of_offsets, middle=middle, reach=reach))
+    counts, sd = budget.noisy_counts(counts, d, _BOX.distances * share)
+    ends = np.array([_ends(column, sd, counts.sum() / d) for column in counts])
+    low, high = middle + reach * ends[:, 0], middle + reach * ends[:, 1]
+    return (
+        low,
+        high,
+        (_BOX.sizes + n_looks * _BOX.look + _BOX.distances) * share,
+    )
+
+
+def box_within(
+    rows: Rows,
+    low: FloatArray,
+    high: FloatArray,
+    budget: Budget,
+    share: float,
+    others_are_found: bool = False,
+) -> tuple[Ends, Ends, Budget]:
+    """Bounds within given ones, units of the columns, and the remaining budget.
+
+    The bounds cost at most ``share``. If noise would hide the far quantiles, the given bounds are
+    returned. The units are the bounds. If some given bounds are generous or others were estimated,
+    they are the intervals before these are cut off at the given bounds, unless they are wider.
+    """
+    number_share = _BOX.number_share * share
+    counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, number_share)
+    budget, share = budget.rest(number_share), share - 2 * number_share
+    needed = rows_for_box(rows.n_features, budget, share)
+    if counts[0] < needed:
+        return (low, high), (low, high), budget
+    # The search is done in the cube, so the result does not depend on the units of the columns.
+    box = Box.centred(low, high)
+    cube = rows.map(box.to_cube)
+    *ends, spent = private_box(cube, budget, share)
+    left, right = np.clip(ends, -1.0, 1.0)
+    budget = budget.rest(spent)
+    # Noise alone may produce a tiny interval, and so may a column of a single value.
+    ends_in_units = np.maximum(np.abs(low), np.abs(high)) / box.unit
+    found = right - left > np.maximum(_BOX.least_part, _BOX.least_beside_ends * ends_in_units)
+    far = found & (right - left < 2 * _BOX.much_narrower)
+    if far.any():
+        budget, reached = _reaches_out(cube, left, right, far, budget, share)
+        found &= ~(far & reached)
+    of_one_kind = others_are_found or bool((found & (right - left < 2 * _BOX.generous)).any())
+    found &= of_one_kind or counts[0] >= _BOX.sure_rows * needed
+    # Given ends are returned unchanged, without rounding.
+    lower = np.where(found & (left > -1), np.maximum(box.points(left), low), low)
+    upper = np.where(found & (right < 1), np.minimum(box.points(right), high), high)
+    if not of_one_kind:
+        return (lower, upper), (lower, upper), budget
+    uncut = np.minimum(ends[0], left), np.maximum(ends[1], right)
+    # Noise may extrapolate an interval far beyond the given ends, which contain all rows.
+    found &= uncut[1] - uncut[0] <= 2
+    units = (
+        np.where(found, box.points(uncut[0]), low),
+        np.where(found, box.points(uncut[1]), high),
+    )
+    return (lower, upper), units, budget
+
+
+def _reaches_out(
+    rows: Rows,
+    left: FloatArray,
+    right: FloatArray,
+    far: BoolArray,
+    budget: Budget,
+    share: float,
+) -> tuple[Budget, bool]:
+    """Whether rows lie far outside the intervals of the cube, in any of the columns ``far``.
+
+    Bounds that such rows reach are not generous.
+    """
+    middle, reach = (left + right) / 2, _BOX.far_out * (right - left) / 2
+    low, high = np.where(far, middle - reach, -1.0), np.where(far, middle + reach, 1.0)
+    outside = rows.sum(partial(count_beyond, low=low, high=high))
+    share *= _BOX.number_share
+    counts, sd = budget.noisy_counts(np.array([rows.n_rows - outside, outside]), 1, share)
+    enough = max(KEPT * sd, _BOX.reaching * counts.sum())
+    return budget.rest(share), bool(counts[1] > enough)
+
+
+def rows_for_box(n_features: int, budget: FitBudget, share: float) -> float:
+    """Number of rows below which the noise hides the far quantiles of a column."""
+    sd = budget.deviation(budget.scale_of_counts(n_features, _BOX.distances * share))
+    return _BOX.worth * sd / _BOX.far[1]
+
+
+def _middle(
+    rows: Rows, largest: FloatArray, budget: FitBudget, share: float
+) -> tuple[FloatArray, int]:
+    """Means of the rows that stand out in each column, and the number of histograms used."""
+    centre, half, active = np.zeros(len(largest)), largest.copy(), np.arange(len(largest))
+    n_looks = 0
+    while len(active) and n_looks < _BOX.most_looks:
+        n_looks += 1
+        look = partial(of_columns, centre=centre[active], half=half[active])
+        counts = rows.selected(active).sum(look)
+        counts, sd = budget.noisy_counts(counts, len(active), share)
+        again = []
+        for column, j in zip(counts, active, strict=True):
+            # The cells at the ends contain the rows outside the current interval.
+            run = standing_out(column[1:-1], sd)
+            centre[j] += half[j] * (1 - 2 / len(column)) * mean_place(column[1:-1], sd)
+            if np.diff(run) < _BOX.narrow * len(column):
+                half[j] *= (np.diff(run).item() + _BOX.spare_cells) / len(column)
+                again.append(j)
+        active = np.array(again, dtype=int)
+    return centre, n_looks
+
+
+def _of_sizes(part: FloatArray) -> IntArray:
+    """Counts of numbers by the power of two that they are below, in decreasing order."""
+    mantissas, exponents = np.frexp(part)
+    exponents = np.where(
+        mantissas == 0,
+        _BOX.least_exponent,
+        np.clip(exponents, _BOX.least_exponent, _BOX.largest_exponent),
+    )
+    return counts_by_column(
+        _BOX.largest_exponent - exponents,
+        _BOX.largest_exponent - _BOX.least_exponent + 1,
+    )
+
+
+def _largest(counts: FloatArray, sd: float) -> float:
+    """Power of two that almost no number exceeds; 1 if all counts are noise."""
+    # Zeros are in the last cell, and there may be so many that they hide the other numbers.
+    start, stop = standing_out(counts[:-1], sd, _BOX.clear_size, _BOX.clear_run)
+    if stop - start == len(counts) - 1:
+        start, stop = standing_out(counts, sd, _BOX.clear_size)
+    # One octave is added, because noise may have hidden some numbers.
+    return 2.0 ** (_BOX.largest_exponent + 1 - start) if stop - start < len(counts) else 1.0
+
+
+def _of_offsets(part: FloatArray, middle: FloatArray, reach: FloatArray) -> IntArray:
+    """Counts of distances by parts of octaves, from far to near, below and above the middle."""
+    n = _BOX.parts_per_octave * _BOX.octaves
+    # Comparisons are used, because the rounding of logarithms may depend on the place in an array.
+    ends = _sizes_of_parts()[1:-1][::-1]
+    offsets = (part - middle) / reach
+    cells = n - 1 - np.searchsorted(ends, np.abs(offsets)) + np.where(offsets < 0, 0, n)
+    return counts_by_column(cells, 2 * n)
+
+
+def _sizes_of_parts() -> FloatArray:
+    """Ends of the parts of octaves, from 1 down to 0."""
+    return np.r_[
+        2.0 ** (-np.arange(_BOX.parts_per_octave * _BOX.octaves) / _BOX.parts_per_octave),
+        0.0,
+    ]
+
+
+def _ends(counts: FloatArray, sd: float, n: float) -> tuple[float, float]:
+    """Ends of a column's interval, in units of the reach."""
+    n, least = max(n, 3 * sd, 1.0), _sizes_of_parts()[-2]
+    sides = np.split(counts, 2)
+    (low, below), (high, above) = (_quantile(side, _BOX.far, sd, n) for side in sides)
+    inner = sum(_quantile(side, _BOX.near, sd, n)[0] for side in sides) / 2
+    outer = max((low + high) / 2, least)
+    z = norm.isf((below + above) / 2)
+    exponent = math.log(outer / np.clip(inner, least, outer)) / math.log(z)
+    half = outer * (_BOX.half_width / z) ** np.clip(exponent, *_BOX.tails)
+    return (high - low) / 2 - half, (high - low) / 2 + half
+
+
+def _quantile(
+    counts: FloatArray, shares: tuple[float, float], sd: float, n: float
+) -> tuple[float, float]:
+    """Distance beyond which a share of the rows lies, and this share, between two ``shares``."""
+    start, _ = standing_out(counts, sd)
+    counts, edges = counts[start:], _sizes_of_parts()[start:]
+    sums, noise = np.cumsum(counts), _BOX.worth * sd * np.sqrt(np.arange(1, len(counts) + 1))
+    wanted = np.clip(noise, shares[0] * n, shares[1] * n)
+    enough = sums >= wanted
+    cell = int(enough.argmax()) if enough.any() else len(counts) - 1
+    part = (wanted[cell] - sums[cell] + counts[cell]) / max(counts[cell], 1e-9)
+    place = edges[cell] + np.clip(part, 0.0, 1.0) * (edges[cell + 1] - edges[cell])
+    return place, wanted[cell] / n

@@ -25,7 +25,7 @@ from sklearn_dptda._typing import (
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyGuarantee, pure_rho
 from sklearn_dptda.privacy._parameters import check_confidence, quoted
 from sklearn_dptda.rows._estimator import BOUNDS_SHARE, ROW_PARAMETERS, SHARE, PrivateRowsEstimator
-from sklearn_dptda.rows._intervals import private_intervals
+from sklearn_dptda.rows._private_cubes import private_intervals
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.synthetic._box_measure import Line, NoisyTrees, box_measure, within

@@ -21,8 +21,8 @@ from sklearn_dptda.cluster import (
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant, audit_epsilon
 from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.published import DPCube, PublishedMixture
-from sklearn_dptda.rows import _intervals
-from sklearn_dptda.rows._intervals import _of_distances, _of_sizes, box_within, private_box
+from sklearn_dptda.rows import _private_cubes
+from sklearn_dptda.rows._localisation import _of_offsets, _of_sizes, box_within, private_box
 from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
@@ -54,8 +54,8 @@ def test_box_histograms_count_a_row_once_per_column(adjacency, d):
     for pair in row_neighbours(12, (-1e9 * np.ones(d), 1e9 * np.ones(d)), adjacency=adjacency):
         for histogram in (
             _of_sizes,
-            lambda rows: _of_distances(rows, np.full(d, 0.3), np.full(d, 1e3)),
-            lambda rows: _of_distances(rows, np.zeros(d), np.full(d, 2.0**61)),
+            lambda rows: _of_offsets(rows, np.full(d, 0.3), np.full(d, 1e3)),
+            lambda rows: _of_offsets(rows, np.zeros(d), np.full(d, 2.0**61)),
         ):
             moved = histogram(pair.first) - histogram(pair.second)
             norms = np.array([np.abs(moved).sum(), (moved**2).sum()])
@@ -327,13 +327,13 @@ def test_dp_mog_warns_of_too_few_rows_for_bounds():
 def test_dp_tomato_intervals_spend_exactly_their_share(bounds, adjacency, monkeypatch):
     # Clusters follow from the released counts, and take most of the time.
     monkeypatch.setattr(_dp_tomato, "count_clusters", lambda *_: 1)
-    rates, honest = [], _intervals.choose_member
+    rates, honest = [], _private_cubes.choose_member
 
     def choice(costs, sizes, rate, noise):
         rates.append(rate)
         return honest(costs, sizes, rate, noise)
 
-    monkeypatch.setattr(_intervals, "choose_member", choice)
+    monkeypatch.setattr(_private_cubes, "choose_member", choice)
     X, _ = make_blobs(500, centers=3, random_state=0)
     private = DPToMATo(3, 1.0, bounds, adjacency=adjacency, random_state=0)
     draws = recorded(lambda: private.fit(X)).crossings

@@ -25,8 +25,8 @@ from sklearn_dptda.preprocessing import PrivateBounds, _private_bounds
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._choice import choose_member
 from sklearn_dptda.privacy.neighbours import row_neighbours
-from sklearn_dptda.rows import _intervals
-from sklearn_dptda.rows._intervals import CellCounts
+from sklearn_dptda.rows import _private_cubes
+from sklearn_dptda.rows._private_cubes import CellCounts
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 
@@ -47,7 +47,7 @@ def by_cube(X, low, width, n_levels):
     """Points in each cube, cube by cube: brute force."""
     out = []
     for level in range(n_levels):
-        cubes = _intervals._Level(low, width, level, 4 if len(low) < 4 else 2)
+        cubes = _private_cubes._Level(low, width, level, 4 if len(low) < 4 else 2)
         corners, counts = cubes.inside(CellCounts.of(cubes.cells(X)))
         full = np.zeros((cubes.n_corners,) * len(low), dtype=int)
         full[tuple(corners.T)] = counts
@@ -95,7 +95,7 @@ def test_shifted_cube_loses_epsilon_between_neighbours(adjacency, few):
 @pytest.fixture(params=[0, 1000], ids=["cells near many points", "all cells"])
 def _either_way(request, monkeypatch):
     """Small tables take the path of large ones as well."""
-    monkeypatch.setattr(_intervals, "_FEW_CORNERS", request.param)
+    monkeypatch.setattr(_private_cubes, "_FEW_CORNERS", request.param)
 
 
 @pytest.mark.usefixtures("_either_way")
@@ -103,12 +103,12 @@ def _either_way(request, monkeypatch):
 def test_cubes_of_many_are_unions_of_fine_cells(d):
     rng = np.random.default_rng(d)
     X = np.r_[rng.normal(0, 3, (300, d)), np.full((1, d), 1e300), np.full((1, d), 8.0)]
-    levels = [_intervals._Level(np.full(d, -1.7), 9.7, level, 4) for level in range(24)]
+    levels = [_private_cubes._Level(np.full(d, -1.7), 9.7, level, 4) for level in range(24)]
     sides = [level.side for level in levels]
     assert sides == pytest.approx(9.7 * 0.5 ** (np.arange(24) / 2))
-    finest = Rows.of_array(X).sum(lambda part: _intervals._in_cells(part, levels[-2:]))
+    finest = Rows.of_array(X).sum(lambda part: _private_cubes._in_cells(part, levels[-2:]))
     for few in (0, 20):
-        found = _intervals._cubes_of_many(levels, finest, few)
+        found = _private_cubes._cubes_of_many(levels, finest, few)
         for level in levels[:: 1 if d == 1 else 5]:
             direct = level.inside(CellCounts.of(level.cells(X)))
             many = direct[1] > few
@@ -124,10 +124,10 @@ def groups_of_cubes(monkeypatch, X, half, rate):
         drawn.append((costs, sizes))
         raise StopIteration
 
-    monkeypatch.setattr(_intervals, "choose_member", law)
+    monkeypatch.setattr(_private_cubes, "choose_member", law)
     with pytest.raises(StopIteration):
         low = np.full(X.shape[1], -half)
-        _intervals.shifted_cube(Rows.of_array(X), low, 2 * half, rate, len(X), NoiseSource(0))
+        _private_cubes.shifted_cube(Rows.of_array(X), low, 2 * half, rate, len(X), NoiseSource(0))
     return drawn[0]
 
 
@@ -173,21 +173,21 @@ def test_private_bounds_of_many_columns_contain_the_rows(d, start):
 def test_merged_sorts_cells_beyond_keys_alike(d, monkeypatch):
     rng = np.random.default_rng(d)
     cells, counts = rng.integers(-3, 3, (500, d)), rng.integers(1, 9, 500)
-    by_keys = _intervals.merged(cells, counts)
-    monkeypatch.setattr(_intervals, "_LARGEST_KEY", 1)
-    assert all(map(np.array_equal, by_keys, _intervals.merged(cells, counts)))
+    by_keys = _private_cubes.merged(cells, counts)
+    monkeypatch.setattr(_private_cubes, "_LARGEST_KEY", 1)
+    assert all(map(np.array_equal, by_keys, _private_cubes.merged(cells, counts)))
     assert len(by_keys[1]) == len(np.unique(cells, axis=0)) and by_keys[1].sum() == counts.sum()
 
 
 def test_nested_cube_loses_its_rate_between_neighbours(monkeypatch):
     # Replaced rows change all costs in the same direction, so the rate is the loss.
     rate, law = 1.0, Law()
-    monkeypatch.setattr(_intervals, "choose_member", law)
+    monkeypatch.setattr(_private_cubes, "choose_member", law)
     laws = []
     for end in (0.0, 1.0, 1.5, -3.0, 2.0**-31, 2.0**40, -(2.0**61), 1e300):
         rows = Rows.of_array(np.array([[0.3], [end], [-5.0]]))
         with pytest.raises(StopIteration):
-            _intervals.nested_cube(rows, rate, 3, NoiseSource(0))
+            _private_cubes.nested_cube(rows, rate, 3, NoiseSource(0))
         laws.append(law.logs)
     worst = np.abs(np.subtract.outer(laws, laws).diagonal(axis1=1, axis2=3)).max()
     assert 0.8 * rate < worst <= rate + 1e-12
@@ -292,13 +292,13 @@ def test_private_bounds_draw_nothing_for_a_column_of_groups():
 def test_private_intervals_spend_their_epsilon(adjacency):
     rows = Rows.of_array(make_two_circles(200, random_state=0))
     draws = recorded(
-        lambda: _intervals.private_intervals(rows, 0.7, adjacency, NoiseSource(0))
+        lambda: _private_cubes.private_intervals(rows, 0.7, adjacency, NoiseSource(0))
     ).crossings
     epsilons = [draw.loss for draw in draws]
     assert sum(epsilons) == pytest.approx(0.7) and min(epsilons) > 0
     assert len(epsilons) == 2 * 2 + (adjacency == "add-remove")
     for draw in draws:
-        share = Fraction(_intervals.CUBE.number_share) * Fraction(0.7)
+        share = Fraction(_private_cubes.CUBE.number_share) * Fraction(0.7)
         assert draw.metric != "l1" or 1 >= Fraction(draw.rate) / share > 1 - 2.0**-48
 
 
@@ -322,9 +322,9 @@ def test_private_bounds_counts_spend_no_last_digit_more(adjacency):
 @pytest.mark.parametrize("factor", [1.0, 4.0])
 def test_audit_of_private_bounds_refutes_a_higher_rate(factor, monkeypatch):
     # 3,000 runs per side. A draw at four times the rate is caught. False alarms below 1e-6.
-    honest = _intervals.shifted_cube
+    honest = _private_cubes.shifted_cube
     monkeypatch.setattr(
-        _intervals,
+        _private_cubes,
         "shifted_cube",
         lambda rows, low, width, rate, *rest: honest(rows, low, width, factor * rate, *rest),
     )
@@ -435,7 +435,7 @@ def test_private_bounds_tell_no_sizes_in_errors_of_memory(monkeypatch):
     def fail(*arguments):
         raise MemoryError("Unable to allocate an array with shape (4321, 2)")
 
-    monkeypatch.setattr(_intervals, "shifted_cube", fail)
+    monkeypatch.setattr(_private_cubes, "shifted_cube", fail)
     accountant = PrivacyAccountant(1.0)
     private = PrivateBounds(0.5, start=(0, 1), accountant=accountant)
     with pytest.raises(MemoryError, match="too little memory") as caught:

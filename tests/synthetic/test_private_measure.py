@@ -8,7 +8,7 @@ import pytest
 
 from sklearn_dptda import DTMFiltration
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
-from sklearn_dptda.rows import _intervals
+from sklearn_dptda.rows import _private_cubes
 from sklearn_dptda.synthetic import PrivateMeasure, _box_measure
 from sklearn_dptda.utils.estimator_checks import privacy_checks
 
@@ -137,8 +137,8 @@ def test_private_measure_pays_for_missing_bounds(adjacency, monkeypatch):
         spent.append(1 / scale)
         return honest_laplace(self, scale, size)
 
-    honest_choice, honest_laplace = _intervals.choose_member, NoiseSource.discrete_laplace
-    monkeypatch.setattr(_intervals, "choose_member", choice)
+    honest_choice, honest_laplace = _private_cubes.choose_member, NoiseSource.discrete_laplace
+    monkeypatch.setattr(_private_cubes, "choose_member", choice)
     monkeypatch.setattr(NoiseSource, "discrete_laplace", laplace)
     X = 100 + blobs(5000, 2, 0)
     frame = pd.DataFrame({"a": X[:, 0], "n": np.arange(5000) % 50})

@@ -6,7 +6,7 @@ from operator import add
 import numpy as np
 import pytest
 
-from sklearn_dptda.rows._intervals import CellCounts
+from sklearn_dptda.rows._private_cubes import CellCounts
 from sklearn_dptda.rows._rows import Rows, Tally
 
 
