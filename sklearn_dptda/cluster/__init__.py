@@ -7,13 +7,12 @@ peaks are post-processing of these releases. :class:`MorseMerging`, :class:`ToMA
 """
 
 from sklearn_dptda.cluster._dp_landmark_tomato import DPLandmarkToMATo
-from sklearn_dptda.cluster._dp_lloyd import DPLloyd
 from sklearn_dptda.cluster._dp_mog import DPMoG
-from sklearn_dptda.cluster._dp_mog_morse import DPMoGMorse
 from sklearn_dptda.cluster._dp_tomato import DPToMATo
 from sklearn_dptda.cluster._dp_tree import DPTree
 from sklearn_dptda.cluster._merge_tree import MergeTree, morse_linkage
-from sklearn_dptda.cluster._morse_merging import MorseMerging
+from sklearn_dptda.cluster._morse_merging import DPMoGMorse, MorseMerging
+from sklearn_dptda.cluster._private_kmeans import DPLloyd
 from sklearn_dptda.cluster._private_landmarks import PrivateLandmarks
 from sklearn_dptda.cluster._tomato import ToMATo
 

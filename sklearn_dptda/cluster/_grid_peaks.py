@@ -16,7 +16,7 @@ from scipy.ndimage import distance_transform_edt, gaussian_filter
 from sklearn.utils import gen_batches
 
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
-from sklearn_dptda.cluster._peak_hierarchy import Peaks, break_ties, find_peaks, indices_of
+from sklearn_dptda.cluster._tomato import Peaks, break_ties, find_peaks, indices_of
 
 # Number of dimensions up to which all cells that touch are neighbours. Beyond it, only those that
 # share a face are, since the number of the others grows as 3**d.

@@ -11,7 +11,7 @@ import numpy as np
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, RandomStateLike, RowBounds
-from sklearn_dptda.cluster._box_tree import default_depth, grow
+from sklearn_dptda.cluster._dp_tree import default_depth, grow
 from sklearn_dptda.cluster._noisy_steps import (
     NoisyClusters,
     NoisyStep,

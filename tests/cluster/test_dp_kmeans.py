@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPLloyd, DPTree, MorseMerging
-from sklearn_dptda.cluster._box_tree import BoxTree, grow
+from sklearn_dptda.cluster._dp_tree import BoxTree, grow
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,

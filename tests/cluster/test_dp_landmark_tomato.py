@@ -12,7 +12,7 @@ from sklearn_dptda.cluster import (
     DPMoGMorse,
     PrivateLandmarks,
 )
-from sklearn_dptda.cluster._landmark_peaks import LandmarkGraph, heavy_clusters, pair_counts
+from sklearn_dptda.cluster._dp_landmark_tomato import LandmarkGraph, heavy_clusters, pair_counts
 from sklearn_dptda.privacy import NoiseWarning, gaussian_mu
 from sklearn_dptda.utils._privacy_checks._border_checks import composed, recorded
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sklearn_dptda.cluster import _box_tree
+from sklearn_dptda.cluster import _dp_tree
 from sklearn_dptda.cluster._mixture_density import DensityByRows, MixtureDensity
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
 from sklearn_dptda.privacy._fixed_point import ROUND_DOWN, ROUND_UP
@@ -400,8 +400,8 @@ def test_row_products_of_many_columns_take_few_sums(monkeypatch):
 
     found = DensityByRows(density, limit=10.0).log_joint(X)
     assert found == pytest.approx(one_by_one, rel=1e-5)
-    monkeypatch.setattr(_box_tree, "row_products", counted)
-    tree = _box_tree.BoxTree.root(roots[0], np.ones(d))
+    monkeypatch.setattr(_dp_tree, "row_products", counted)
+    tree = _dp_tree.BoxTree.root(roots[0], np.ones(d))
     by_axis = np.column_stack([row_products(X, axis) for axis in roots[0].T])
     np.testing.assert_array_equal(tree.coordinates(X), by_axis)
     assert len(sums) == 1
