@@ -17,15 +17,16 @@ from sklearn.utils import Tags
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
-from sklearn_dptda.discriminant_analysis._labelled_tables import (
+from sklearn_dptda.discriminant_analysis._noisy_discriminants import (
+    CHOICE_SHARE,
     LABEL,
     LabelledParts,
     classes_of,
     codes_of,
     labelled_tables,
+    learn,
     read_labels,
 )
-from sklearn_dptda.discriminant_analysis._noisy_discriminants import CHOICE_SHARE, learn
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
 from sklearn_dptda.privacy._calibration import gaussian_mu_with_choice, gaussian_rho
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
