@@ -5,12 +5,12 @@ numbers that a private release of its diagrams needs: how far replacing one poin
 one person, can move the function, and how large the function can be.
 """
 
+from sklearn_dptda.filtration._cloud import LatticeHistogram
 from sklearn_dptda.filtration._complex import ComplexFiltration, LandmarkComplex
 from sklearn_dptda.filtration._dtm import DTMFiltration, distance_to_measure, sensitivity_dtm
+from sklearn_dptda.filtration._estimator import reuse_functions
 from sklearn_dptda.filtration._filtration import GridFiltration
 from sklearn_dptda.filtration._kernel import KernelDistanceFiltration, sensitivity_kernel_distance
-from sklearn_dptda.filtration._lattice import LatticeHistogram
-from sklearn_dptda.filtration._reuse import reuse_functions
 
 __all__ = [
     "ComplexFiltration",

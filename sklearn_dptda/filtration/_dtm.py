@@ -18,13 +18,12 @@ from sklearn.base import BaseEstimator
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Bounds, FloatArray
 from sklearn_dptda.cluster import PrivateLandmarks
-from sklearn_dptda.filtration._cloud import WEIGHT_BITS, Cloud, point_weights
+from sklearn_dptda.filtration._cloud import WEIGHT_BITS, Cloud, LatticeHistogram, point_weights
 from sklearn_dptda.filtration._complex import ComplexFiltration, LandmarkComplex
 from sklearn_dptda.filtration._estimator import AnyCloud
 from sklearn_dptda.filtration._filtration import Capped, Filtration
 from sklearn_dptda.filtration._grid_filtration import BaseGridFiltration, ValuesAhead
 from sklearn_dptda.filtration._landmarks import find_landmarks
-from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.filtration._nearest_sums import (
     FixedPointPower,
     lattice_sums,

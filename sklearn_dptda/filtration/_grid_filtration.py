@@ -16,10 +16,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import Bounds, FloatArray
-from sklearn_dptda.filtration._cloud import Cloud, is_one_cloud
+from sklearn_dptda.filtration._cloud import Cloud, LatticeHistogram, is_one_cloud
 from sklearn_dptda.filtration._estimator import AnyCloud, BaseFiltration
 from sklearn_dptda.filtration._filtration import Capped, Filtration, GridFiltration
-from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.filtration._place_histogram import PlaceHistogram
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyGuarantee

@@ -12,8 +12,8 @@ import numpy as np
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Bounds, FloatArray
+from sklearn_dptda.filtration._cloud import LatticeHistogram
 from sklearn_dptda.filtration._grid_filtration import BaseGridFiltration, ValuesAhead
-from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.utils._bounds import diameter
 from sklearn_dptda.utils._sklearn import Interval

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.filtration._lattice import LatticeHistogram
+from sklearn_dptda.filtration._cloud import LatticeHistogram
 
 # One neighbour from a k-d tree, in a single call for all of them, takes as long as this many
 # elements of a partitioned row. Measured for d = 2, 3 and n from 10^3 to 10^5.

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.filtration import KernelDistanceFiltration, _reuse, reuse_functions
+from sklearn_dptda.filtration import KernelDistanceFiltration, _estimator, reuse_functions
 from sklearn_dptda.privacy import PrivacyAccountant
 
 CLOUDS = [make_two_circles(150, random_state=seed) for seed in range(6)]
@@ -63,7 +63,7 @@ def test_reuse_functions_computes_once_in_grid_search(backend, counted):
     scores = [each.cv_results_["mean_test_score"] for each in (plain, reused)]
     np.testing.assert_array_equal(*scores)
     assert len(budgets[0]) == len(budgets[1])
-    assert _reuse._SHELVES == []
+    assert _estimator._SHELVES == []
 
 
 def test_reuse_functions_is_shared_by_workers(counted):
@@ -124,12 +124,12 @@ def test_reuse_functions_keeps_equal_clouds_two_records(counted):
 
 
 def test_reuse_functions_bounds_memory(counted):
-    size = _reuse._size(FILTRATION.fit_transform(CLOUDS[:1])[0])
+    size = _estimator._size(FILTRATION.fit_transform(CLOUDS[:1])[0])
     counted.clear()
     with reuse_functions(max_bytes=2 * size):
         for cloud in (0, 1, 0, 2, 0, 1):
             FILTRATION.fit_transform(CLOUDS[cloud : cloud + 1])
-        assert _reuse._SHELVES[-1]._bytes <= 2 * size
+        assert _estimator._SHELVES[-1]._bytes <= 2 * size
     # The third one drops the second one, which is computed again.
     assert len(counted) == 4
     counted.clear()
