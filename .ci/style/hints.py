@@ -14,7 +14,7 @@ FEWEST = 225
 AMONG_THEM = (
     "filtration._grid_filtration.BaseGridFiltration.fit",
     "filtration._filtration.GridFiltration.shape",
-    "graph._noisy.NoisyAdjacency.of",
+    "graph._adjacency.NoisyAdjacency.of",
     "persistence._private_persistence.PrivatePersistence.__init__",
     "privacy.neighbours.row_neighbours",
     "utils._sklearn.ListOutputMixin.set_output",

@@ -4,9 +4,9 @@ The mechanisms flip each pair of nodes with a public probability, which is store
 graph. An embedding uses this probability to remove the bias that the flips cause.
 """
 
+from sklearn_dptda.graph._adjacency import NoisyAdjacency, PackedAdjacency
 from sklearn_dptda.graph._embedding import AdjacencySpectralEmbedding
 from sklearn_dptda.graph._flip import EdgeFlip, LaplaceFlip
-from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
 from sklearn_dptda.graph._random_graphs import (
     make_latent,
     make_mixed_membership,

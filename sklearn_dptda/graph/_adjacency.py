@@ -1,13 +1,19 @@
-"""Validation of adjacency matrices, with messages that name no edge."""
+"""Adjacency matrices: those that are given, and noisy ones with the probability of their flips.
 
-from typing import Any, Protocol, TypeAlias
+Error messages about given matrices name no edge.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import coo_array, csr_array, issparse
+from scipy.sparse.linalg import LinearOperator
 
 from sklearn_dptda._typing import IntArray, SparseLike
 from sklearn_dptda.privacy._parameters import check_sparse
+from sklearn_dptda.privacy._stored_release import storable
 from sklearn_dptda.utils._validation import refuse_dask, refuse_lossy, without_quotes
 
 _WEIGHTS = (
@@ -20,6 +26,8 @@ _LIST_OF_EDGES = (
     "graph from it: graph = networkx.Graph(); graph.add_nodes_from(nodes) with a public list of "
     "nodes; graph.add_edges_from(numpy.asarray(edges).tolist())."
 )
+# Number of entries that are unpacked at a time. They should fit into a processor's cache.
+_ENTRIES_AT_ONCE = 1 << 20
 
 
 class NetworkxGraph(Protocol):
@@ -138,3 +146,219 @@ def of_pairs(
         rows, columns = np.r_[rows, columns], np.r_[columns, rows]
     data = np.ones(len(rows), dtype=np.float32)
     return csr_array(coo_array((data, (rows, columns)), shape))
+
+
+class NoisyAdjacency(csr_array):
+    """Sparse adjacency matrix whose pairs were flipped with a known probability.
+
+    :class:`EdgeFlip` and :class:`LaplaceFlip` return such matrices. Copies and selections keep
+    the probability. Arithmetic removes it, because the results are no longer zeros and ones.
+
+    Attributes
+    ----------
+    flip_probability : float or None
+        Public probability of a flip, with which embeddings remove the bias of the flips.
+        None if it was lost.
+    links : bool
+        Whether the rows represent other nodes than the columns.
+
+    See Also
+    --------
+    PackedAdjacency : A dense format with one bit per pair.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.graph import EdgeFlip, make_sbm
+    >>> A, _ = make_sbm([50, 50], [[0.5, 0.1], [0.1, 0.5]], random_state=0)
+    >>> noisy = EdgeFlip(2.0, random_state=0).fit_transform(A)
+    >>> type(noisy).__name__, round(noisy[:10].flip_probability, 3), noisy[:10].links
+    ('NoisyAdjacency', 0.119, True)
+    """
+
+    flip_probability: float | None = None
+    links: bool = False
+
+    @classmethod
+    def of(
+        cls, adjacency: ArrayLike | SparseLike, flip_probability: float, links: bool = False
+    ) -> Self:
+        """Attach a probability of flips to an adjacency matrix.
+
+        Parameters
+        ----------
+        adjacency : array-like or sparse matrix
+            The noisy matrix of zeros and ones.
+        flip_probability : float
+            Public probability with which each pair was flipped.
+        links : bool, default=False
+            Whether the rows represent other nodes than the columns.
+
+        Returns
+        -------
+        NoisyAdjacency
+        """
+        if issparse(adjacency):
+            check_sparse(adjacency, "adjacency")
+        noisy = cls(adjacency)
+        noisy.flip_probability, noisy.links = float(flip_probability), links
+        return noisy
+
+    def _like(self, other: Any) -> Any:
+        if not isinstance(other, NoisyAdjacency):
+            return other
+        other.flip_probability = self.flip_probability
+        other.links = self.links or other.shape[0] != other.shape[1]
+        return other
+
+    def copy(self) -> Self:
+        """Return a copy with the same probability."""
+        return self._like(super().copy())
+
+    def astype(self, dtype: DTypeLike, casting: str = "unsafe", copy: bool = True) -> Self:
+        """Return a copy of another type with the same probability.
+
+        Parameters
+        ----------
+        dtype : dtype
+            Type of the entries.
+        casting : str, default="unsafe"
+            Which conversions are allowed; see :meth:`numpy.ndarray.astype`.
+        copy : bool, default=True
+            Whether to copy if the type does not change.
+
+        Returns
+        -------
+        NoisyAdjacency
+        """
+        return self._like(super().astype(dtype, casting=casting, copy=copy))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._like(super().__getitem__(key))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__.copy()
+
+
+class PackedAdjacency(LinearOperator):
+    """Dense noisy adjacency matrix that stores eight pairs in a byte.
+
+    :class:`EdgeFlip` and :class:`LaplaceFlip` return it for large and dense releases. It
+    multiplies vectors like every linear operator of SciPy, in single precision and a few rows
+    at a time.
+
+    Parameters
+    ----------
+    octets : ndarray of shape (n_rows, ceil(n_columns / 8)), dtype uint8
+        The pairs as bits, starting with the highest bit of each byte.
+    n_columns : int
+        Number of columns.
+    flip_probability : float
+        Public probability with which each pair was flipped.
+    kind : {"undirected", "directed", "bipartite"}, default="undirected"
+        Whether pairs have a direction, or the rows are other nodes than the columns.
+
+    See Also
+    --------
+    NoisyAdjacency : A sparse format.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda.graph import EdgeFlip, make_sbm
+    >>> A, _ = make_sbm([50, 50], [[0.5, 0.1], [0.1, 0.5]], random_state=0)
+    >>> packed = EdgeFlip(2.0, storage="packed", random_state=0).fit_transform(A)
+    >>> packed.octets.shape, (packed @ np.ones(100)).shape
+    ((100, 13), (100,))
+    """
+
+    def __init__(
+        self,
+        octets: NDArray[np.uint8],
+        n_columns: int,
+        flip_probability: float,
+        kind: Literal["undirected", "directed", "bipartite"] = "undirected",
+    ) -> None:
+        super().__init__(np.float32, (len(octets), n_columns))
+        self.octets, self.flip_probability, self.kind = octets, float(flip_probability), kind
+
+    @property
+    def links(self) -> bool:
+        """Whether the rows represent other nodes than the columns."""
+        return self.kind == "bipartite"
+
+    def rows(self, part: slice) -> NDArray[np.float32]:
+        """Unpack some rows to zeros and ones.
+
+        Parameters
+        ----------
+        part : slice
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_selected, n_columns), dtype float32
+        """
+        bits = np.unpackbits(self.octets[part], axis=1, count=self.shape[1])
+        return bits.astype(np.float32)
+
+    def toarray(self) -> NDArray[np.float32]:
+        """Unpack the whole matrix to zeros and ones, which needs 32 times as much memory.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns), dtype float32
+        """
+        return self.rows(slice(None))
+
+    def parts(self) -> Iterator[slice]:
+        """Return slices of all rows that are small enough to be unpacked at a time.
+
+        Returns
+        -------
+        iterator of slice
+        """
+        step = max(_ENTRIES_AT_ONCE // self.shape[1], 1)
+        return (slice(i, i + step) for i in range(0, self.shape[0], step))
+
+    def _matmat(self, X: ArrayLike) -> NDArray[np.float32]:
+        X = np.asarray(X, dtype=np.float32)
+        return np.vstack([self.rows(part) @ X for part in self.parts()])
+
+    def _matvec(self, x: ArrayLike) -> NDArray[np.float32]:
+        return self._matmat(np.reshape(x, (-1, 1)))[:, 0]
+
+    def _rmatmat(self, X: ArrayLike) -> NDArray[np.float32]:
+        X = np.asarray(X, dtype=np.float32)
+        return sum(self.rows(part).T @ X[part] for part in self.parts())
+
+    def _rmatvec(self, x: ArrayLike) -> NDArray[np.float32]:
+        return self._rmatmat(np.reshape(x, (-1, 1)))[:, 0]
+
+
+def _noisy_adjacency(adjacency: Any, flip_probability: float | None, links: bool) -> Any:
+    noisy = NoisyAdjacency(adjacency)
+    noisy.flip_probability, noisy.links = flip_probability, links
+    return noisy
+
+
+storable(
+    "NoisyAdjacency",
+    NoisyAdjacency,
+    lambda noisy: {
+        "adjacency": csr_array(noisy),
+        "flip_probability": noisy.flip_probability,
+        "links": noisy.links,
+    },
+    _noisy_adjacency,
+)
+storable(
+    "PackedAdjacency",
+    PackedAdjacency,
+    lambda packed: {
+        "octets": packed.octets,
+        "n_columns": packed.shape[1],
+        "flip_probability": packed.flip_probability,
+        "kind": packed.kind,
+    },
+    PackedAdjacency,
+)

@@ -16,7 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import RandomStateLike, SparseLike
-from sklearn_dptda.graph._adjacency import GraphLike, check_adjacency, check_graph, check_links
+from sklearn_dptda.graph._adjacency import (
+    GraphLike,
+    NoisyAdjacency,
+    PackedAdjacency,
+    check_adjacency,
+    check_graph,
+    check_links,
+)
 from sklearn_dptda.graph._flipped_pairs import (
     Pairs,
     changed,
@@ -25,7 +32,6 @@ from sklearn_dptda.graph._flipped_pairs import (
     in_blocks,
     refuse_too_large,
 )
-from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,

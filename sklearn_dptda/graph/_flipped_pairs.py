@@ -8,7 +8,7 @@ import os
 import numpy as np
 from scipy.sparse import csr_array
 
-from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
+from sklearn_dptda.graph._adjacency import NoisyAdjacency, PackedAdjacency
 
 # Bytes per edge in a sparse matrix, including its transpose while it is built.
 _BYTES_OF_EDGE = 25
