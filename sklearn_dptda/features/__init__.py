@@ -4,7 +4,6 @@ Features are post-processing: features of private diagrams are as private as the
 """
 
 from sklearn_dptda.features._diagram_features import DiagramFeatures
-from sklearn_dptda.features._persistence_mass import PersistenceMass
-from sklearn_dptda.features._sorted_lifetimes import SortedLifetimes
+from sklearn_dptda.features._maps_of_diagrams import PersistenceMass, SortedLifetimes
 
 __all__ = ["DiagramFeatures", "PersistenceMass", "SortedLifetimes"]

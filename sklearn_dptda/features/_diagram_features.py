@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.features._sorted_lifetimes import SortedLifetimes
+from sklearn_dptda.features._maps_of_diagrams import SortedLifetimes
 from sklearn_dptda.filtration._filtration import Filtration
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.privacy._learning_steps import learns

@@ -1,19 +1,29 @@
-"""Persistence on a grid: one vector per diagram, whose mean gives an expected diagram.
+"""Maps of each diagram to numbers, which learn nothing: their base, mass on a grid, and lifetimes.
+
+The mean of vectors of mass gives an expected diagram. Sorted lifetimes are few features with a
+public range.
 
 Proof: doc/theory/populations.md, "The expected persistence diagram".
+Proof: doc/theory/people.md, "Maps of one record".
 """
 
 import math
 from collections.abc import Iterable
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
+from gudhi.representations import PersistenceLengths
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.features._map_of_diagrams import MapOfDiagrams, read_diagrams
 from sklearn_dptda.privacy._estimator import silent_arithmetic
-from sklearn_dptda.utils._sklearn import Interval
+from sklearn_dptda.privacy._parameters import QuotedParametersMixin
+from sklearn_dptda.utils._distances import as_diagram
+from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, _fit_context
+from sklearn_dptda.utils._validation import check_collection, refuse_dask
 
 # The recommended resolution is the largest of these whose number of nodes is at most this share of
 # the number of people, times epsilon.
@@ -21,6 +31,52 @@ _NODES_FOR_EACH = 0.2
 _RESOLUTIONS = (4, 6, 8, 12)
 # Masses below this share of the typical maximum of Laplace noise over all nodes are left out.
 _SEEN = 0.75
+
+
+class MapOfDiagrams(ListInputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator):
+    """Base class of transformers of diagrams that learn nothing."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @silent_arithmetic()
+    def fit(self, X: Iterable[ArrayLike], y: object = None) -> Self:
+        """Check the parameters and the input. Nothing is learnt from it.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n, 2)
+            Diagrams: births and deaths.
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        read_diagrams(X)
+        return self
+
+    def _check_parameters(self) -> None:
+        """Raise an error if parameters are incompatible."""
+
+    def _learns_records(self) -> bool:
+        return False
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe the input, and declare that no fit is required."""
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+def read_diagrams(X: Iterable[ArrayLike]) -> list[FloatArray]:
+    """Return the diagrams of a list after checking them."""
+    refuse_dask(X)
+    diagrams = [as_diagram(diagram, f"X[{i}]") for i, diagram in enumerate(check_collection(X))]
+    if any((diagram[:, 1] < diagram[:, 0]).any() for diagram in diagrams):
+        raise ValueError(
+            "X has points whose death precedes their birth, which diagrams cannot have."
+        )
+    return diagrams
 
 
 class PersistenceMass(MapOfDiagrams):
@@ -193,3 +249,85 @@ class PersistenceMass(MapOfDiagrams):
         """
         nodes = range(int(self.resolution) + 1)
         return np.array([f"mass{i}_{j}" for i in nodes for j in nodes], dtype=object)
+
+
+class SortedLifetimes(MapOfDiagrams):
+    """Transform each diagram into its longest lifetimes, divided by a public cap.
+
+    This vectorisation suits private estimators of rows, whose noise grows with the number of
+    features: its features are few, and between 0 and 1. Points with infinite deaths are left
+    out.
+
+    Parameters
+    ----------
+    n_lifetimes : int, default=4
+        Number of lifetimes of each diagram, at least 1, the longest first. If a diagram has
+        fewer points, the remaining features are 0.
+    upper : float, default=None
+        Public cap, in the units of the diagrams. A lifetime of ``upper`` or more becomes 1.
+        None means 1, and inside :class:`DiagramFeatures` the width of its range.
+
+    See Also
+    --------
+    DiagramFeatures : Applies a vectoriser to each homology dimension.
+    PersistenceMass : A vectoriser that keeps births, too.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    There is no privacy guarantee, but nothing is learnt, and each diagram is transformed
+    independently. If each cloud is one record, a private estimator of rows with ``bounds=(0,
+    1)`` in the next step therefore protects whole clouds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda import DiagramFeatures
+    >>> from sklearn_dptda.features import SortedLifetimes
+    >>> diagrams = [np.array([[0.0, 2.0], [0.5, 1.0]]), np.empty((0, 2))]
+    >>> DiagramFeatures(SortedLifetimes(3), value_range=(0, 2)).fit_transform(diagrams)
+    array([[1.  , 0.25, 0.  ],
+           [0.  , 0.  , 0.  ]])
+    """
+
+    _parameter_constraints = {
+        "n_lifetimes": [Interval(Integral, 1, None, closed="left")],
+        "upper": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def __init__(self, n_lifetimes: int = 4, *, upper: float | None = None) -> None:
+        self.n_lifetimes = n_lifetimes
+        self.upper = upper
+
+    @silent_arithmetic()
+    def transform(self, X: Iterable[ArrayLike]) -> FloatArray:
+        """Compute the lifetimes.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n, 2)
+            Diagrams: births and deaths.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_lifetimes)
+            Values in [0, 1], in decreasing order in each row.
+        """
+        finite = [d[np.isfinite(d).all(axis=1)] for d in read_diagrams(X)]
+        lengths = PersistenceLengths(int(self.n_lifetimes)).fit_transform(finite)
+        shares: FloatArray = np.clip(lengths / (1.0 if self.upper is None else self.upper), 0, 1)
+        return shares
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Get the names of the features, such as ``"lifetime0"``.
+
+        Parameters
+        ----------
+        input_features : Ignored
+
+        Returns
+        -------
+        ndarray of str
+        """
+        return np.array([f"lifetime{i}" for i in range(self.n_lifetimes)], dtype=object)
