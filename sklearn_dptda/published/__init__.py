@@ -6,13 +6,11 @@ of metric spaces, accuracy bounds, and optimal mechanisms, as printed or as they
 """
 
 from sklearn_dptda.metric_privacy._entropic_scale import ScaleBounds, entropic_scale
-from sklearn_dptda.published._accuracy_bounds import AccuracyBounds, accuracy_bounds
-from sklearn_dptda.published._closed_form_scales import (
-    baire_diametric_scale,
-    baire_scale,
-    lipschitz_scale,
-    measure_scale,
-    normed_scale,
+from sklearn_dptda.published._accuracy_bounds import (
+    AccuracyBounds,
+    accuracy_bounds,
+    optimal_mechanism,
+    privacy_parameter,
 )
 from sklearn_dptda.published._detection_limit import DetectionLimit, detection_limit
 from sklearn_dptda.published._diagram_errors import (
@@ -23,16 +21,23 @@ from sklearn_dptda.published._diagram_errors import (
     sampling_error_bound,
 )
 from sklearn_dptda.published._dp_cube import DPCube
-from sklearn_dptda.published._finite_scales import (
+from sklearn_dptda.published._published_mixture import (
+    PublishedMerging,
+    PublishedMixture,
+    published_linkage,
+)
+from sklearn_dptda.published._published_persistence import PublishedPersistence
+from sklearn_dptda.published._scales import (
+    baire_diametric_scale,
+    baire_scale,
     diametric_scale,
     doubling_scale,
+    lipschitz_scale,
+    measure_scale,
+    normed_scale,
     outer_scale,
     packing_number,
 )
-from sklearn_dptda.published._optimal_mechanism import optimal_mechanism, privacy_parameter
-from sklearn_dptda.published._published_mixture import PublishedMixture
-from sklearn_dptda.published._published_persistence import PublishedPersistence
-from sklearn_dptda.published._quadratic_strings import PublishedMerging, published_linkage
 from sklearn_dptda.published._worst_cases import (
     cech_midpoint_case,
     cech_worst_case,

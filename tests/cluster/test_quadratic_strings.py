@@ -17,7 +17,7 @@ from sklearn_dptda.cluster._mixture_density import MixtureDensity, climb
 from sklearn_dptda.plotting import DendrogramDisplay, MixtureDensityDisplay
 from sklearn_dptda.published import PublishedMerging
 from sklearn_dptda.published import published_linkage as quadratic
-from sklearn_dptda.published._quadratic_strings import (
+from sklearn_dptda.published._published_mixture import (
     CentreGraph,
     _highest_on_parabola,
     transitions,

@@ -33,7 +33,7 @@ from sklearn_dptda.published import (
     optimal_mechanism,
     privacy_parameter,
 )
-from sklearn_dptda.published._optimal_mechanism import solve
+from sklearn_dptda.published._accuracy_bounds import solve
 
 from ._spaces import HALVES, KNOWN, line, many_spaces, pairwise, random_graph, sphere, square, words
 

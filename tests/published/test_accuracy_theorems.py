@@ -18,8 +18,8 @@ from sklearn_dptda.published._accuracy_bounds import (
     by_packings,
     by_pairs,
     meeting_radii,
+    solve,
 )
-from sklearn_dptda.published._optimal_mechanism import solve
 from tests.metric_privacy._audits import exact_parameter
 from tests.metric_privacy._spaces import (
     KNOWN,

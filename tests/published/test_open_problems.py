@@ -8,7 +8,7 @@ import pytest
 from sklearn_dptda.metric_privacy._finite_laws import floored
 from sklearn_dptda.metric_privacy._finite_metrics import Traversal
 from sklearn_dptda.published import accuracy_bounds, diametric_scale, entropic_scale, packing_number
-from sklearn_dptda.published._optimal_mechanism import solve
+from sklearn_dptda.published._accuracy_bounds import solve
 from tests.metric_privacy._audits import exact_parameter
 from tests.metric_privacy._spaces import KNOWN, line, many_spaces, random_graph, random_points, star
 
