@@ -4,16 +4,16 @@ Generators draw point clouds of a known shape. Loaders read files that are not p
 If a file is missing, the error message says where to get it.
 """
 
-from sklearn_dptda.datasets._networks import load_polblogs
-from sklearn_dptda.datasets._people import make_series, make_visits
-from sklearn_dptda.datasets._shapes import (
+from sklearn_dptda.datasets._published_data import load_polblogs, load_table
+from sklearn_dptda.datasets._simulated import (
     make_loops,
     make_rings,
+    make_series,
     make_shapes,
     make_spirals,
     make_two_circles,
+    make_visits,
 )
-from sklearn_dptda.datasets._tables import load_table
 from sklearn_dptda.datasets._walkers import load_walkers
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from sklearn_dptda._typing import PathLike
-from sklearn_dptda.datasets._local_files import (
+from sklearn_dptda.datasets._published_data import (
     checksum,
     data_folder,
     read_arrays,

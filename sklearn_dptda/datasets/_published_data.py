@@ -1,21 +1,32 @@
-"""Published tables: public bounds of their columns, their sources and checksums, and a loader.
+"""Published data: tables with public bounds, and a graph, read from files in a local folder.
+
+The files are not part of the package. The error about a missing file names the source, the arrays
+to save from it, and their checksum: the sha256 of the numbers only, array after array in the order
+of the error, each in C order, real numbers as little-endian float64 and integers as little-endian
+int64. Another checksum only causes a warning, because you may use your own data of the same form.
 
 The bounds are constants: round numbers that follow from the meaning of a column and its published
 range. They are never computed from the rows that were read, so a private estimator may use them as
 public knowledge.
 """
 
+import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias, overload
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
+from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray, PathLike
-from sklearn_dptda.datasets._local_files import data_folder, read_published
+from sklearn_dptda.graph._adjacency import of_pairs
 from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.privacy._warnings import warn_caller
 
 
 @dataclass(frozen=True)
@@ -310,3 +321,123 @@ def load_table(
         loaded.data_test = arrays["X_test"].astype(np.float64)[:, places]
         loaded.target_test = arrays["y_test"]
     return loaded
+
+
+@fill_doc
+def load_polblogs(data_home: PathLike | None = None, *, largest_component: bool = True) -> Bunch:
+    """Load the political blogs: links between weblogs on American politics in 2004.
+
+    Parameters
+    ----------
+    %(data_home)s
+    largest_component : bool, default=True
+        Whether to leave out the 268 blogs that are not linked to the others. This choice
+        depends on the links, so no privacy guarantee covers it.
+
+    Returns
+    -------
+    Bunch
+        Dictionary-like object, with the following attributes.
+
+        adjacency : csr_array of shape (n_nodes, n_nodes)
+            Symmetric adjacency matrix of zeros and ones, without self-loops.
+        target : ndarray of shape (n_nodes,)
+            0 for liberal and 1 for conservative blogs.
+        target_names : ndarray of str
+            Names of the two classes.
+        node_names : ndarray of str
+            Names of the blogs.
+
+    %(file_errors)s
+
+    References
+    ----------
+    L. Adamic, N. Glance, "The political blogosphere and the 2004 US election: divided they
+    blog", 2005; M. Newman's network data, http://www-personal.umich.edu/~mejn/netdata/.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.datasets import load_polblogs
+    >>> graph = load_polblogs()  # doctest: +SKIP
+    >>> graph.adjacency.shape  # doctest: +SKIP
+    (1222, 1222)
+    """
+    arrays = read_published(
+        data_folder(data_home) / "polblogs.npz",
+        contents="political blogs",
+        source="polblogs.gml of M. Newman's network data, "
+        "http://www-personal.umich.edu/~mejn/netdata/",
+        layout="links from 0, labels 0 and 1",
+        needed=("edges", "y", "classes", "node_names"),
+        sha256="a9277be7db8e8a662b2e4a667b8f6e7746a7b467d0e27b3f22b7ed9c8f760e1c",
+    )
+    n, (sources, targets) = len(arrays["y"]), arrays["edges"].T
+    linked = sources != targets
+    A = of_pairs(sources[linked], targets[linked], (n, n), symmetric=True)
+    # Links that occur twice, or in both directions, are one link.
+    A.data[:] = 1.0
+    kept = np.arange(n)
+    if largest_component:
+        _, component = connected_components(A, directed=False)
+        kept = np.flatnonzero(component == np.bincount(component).argmax())
+    return Bunch(
+        adjacency=A[kept][:, kept],
+        target=arrays["y"][kept],
+        target_names=arrays["classes"].astype(str),
+        node_names=arrays["node_names"].astype(str)[kept],
+    )
+
+
+def data_folder(data_home):
+    """Return the folder of the files: the caller's, the environment's, or scikit-learn's."""
+    return Path(data_home or os.environ.get("SKLEARN_DPTDA_DATA") or get_data_home())
+
+
+def read_published(path, *, contents, source, layout, needed, sha256, n_columns=None):
+    """Return the arrays of a published file by name, or raise an error that says how to get it.
+
+    ``layout`` describes how rows and labels are stored. Tables ``X...`` must have ``n_columns``.
+    """
+    arrays = read_arrays(
+        path,
+        needed,
+        f"The {contents} are not in {path}. Their source is {source}. Save it as {path.name} with "
+        f"numpy.savez, as arrays {', '.join(needed)} ({layout}; sha256 of the numbers {sha256}), "
+        "and pass the folder as data_home or in the environment variable SKLEARN_DPTDA_DATA.",
+    )
+    for key, array in arrays.items():
+        if n_columns and key.startswith("X") and array.shape[1:] != (n_columns,):
+            raise ValueError(
+                f"{key} in {path} must have {n_columns} columns; its shape is {array.shape}."
+            )
+    warn_of_other_contents(path, arrays.values(), sha256)
+    return arrays
+
+
+def read_arrays(path, needed, missing_file, optional=()):
+    """Return arrays of an archive by name. ``missing_file`` is the message if it does not exist."""
+    if not path.is_file():
+        raise FileNotFoundError(missing_file)
+    with np.load(path, allow_pickle=False) as archive:
+        missing = [key for key in needed if key not in archive]
+        if missing:
+            raise ValueError(f"{path} lacks the arrays {', '.join(missing)}.")
+        return {key: archive[key] for key in (*needed, *optional) if key in archive}
+
+
+def checksum(arrays):
+    """Return the sha256 of the numbers in arrays, as defined in the module, without strings."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        number = {"f": "<f8", "i": "<i8", "u": "<i8"}.get(array.dtype.kind)
+        if number:
+            digest.update(np.ascontiguousarray(array, dtype=number).tobytes())
+    return digest.hexdigest()
+
+
+def warn_of_other_contents(path, arrays, sha256):
+    """Warn if a file does not contain the published numbers."""
+    if checksum(arrays) != sha256:
+        warn_caller(
+            f"{path} does not contain the published data: the sha256 of its numbers is different."
+        )
