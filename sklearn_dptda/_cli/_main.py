@@ -15,7 +15,7 @@ from sklearn_dptda._cli._terminal import tell
 COMMANDS = {
     "demo": ("_demo_command", "show private diagrams of two circles and of handwritten digits"),
     "plan": (
-        "_plan_command",
+        "_diagram_commands",
         "choose epsilon, m and the grid of a diagram before you spend anything",
     ),
     "diagram": ("_diagram_commands", "release private persistence diagrams of a file of points"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.__main__ import main
-from sklearn_dptda._cli._run_budget import RunBudget
+from sklearn_dptda._cli._paid_run import RunBudget
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._stored_release import from_bytes
 from tests.cli._paying import call

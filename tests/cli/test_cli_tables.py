@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, save_npz
 
 import sklearn_dptda
 from sklearn_dptda.__main__ import main
-from sklearn_dptda._cli import _plan_command
+from sklearn_dptda._cli import _diagram_commands
 from sklearn_dptda._cli._graph_command import read_graph
 from tests._fragile import wait_until
 from tests.cli._paying import read_points
@@ -291,7 +291,7 @@ def test_graph_command_takes_edges_between_ids(folder, refused, capsys):
 def test_plan_command_prints_its_progress(capsys, monkeypatch):
     monkeypatch.setattr("sklearn_dptda._cli._output._FIRST_LINE_SECONDS", 0.0)
     monkeypatch.setattr("sklearn_dptda._cli._output._NEXT_LINE_SECONDS", 0.05)
-    search, said = _plan_command.plan_release, []
+    search, said = _diagram_commands.plan_release, []
 
     def told(*arguments, **options):
         # The search ends when two lines are there, however fast the machine is.
@@ -301,7 +301,7 @@ def test_plan_command_prints_its_progress(capsys, monkeypatch):
     def read():
         said.append(capsys.readouterr().err)
 
-    monkeypatch.setattr(_plan_command, "plan_release", told)
+    monkeypatch.setattr(_diagram_commands, "plan_release", told)
     options = ("--n", "2000", "--bounds", "-1.5", "1.5", "--m", "0.25", "--loop-radius", "1")
     options += ("--dimensions", "1", "--max-distance", "1")
     assert main(["plan", *options]) == 0
