@@ -419,8 +419,11 @@ def test_edge_flip_audit_catches_broken_twin():
     without[0, 1] = without[1, 0] = 0
 
     def audit(numerator, n_runs):
-        flip = EdgeFlip(1.0, random_state=0).fit(with_edge)
-        flip._numerator = lambda: numerator
+        class Flip(EdgeFlip):
+            def _numerator(self):
+                return numerator
+
+        flip = Flip(1.0, random_state=0).fit(with_edge)
 
         def release(A, random_state=None):
             flip.random_state = random_state
