@@ -25,6 +25,7 @@ OLDEST = [
     "dask[array,dataframe,distributed]==2024.8.*",
     "jsonschema==4.18.*",
     "polars==1.0.*",
+    "riskcal==1.5.*",
     "psycopg[binary]==3.1.*",
     "sqlalchemy==2.0.*",
     "pytest==8.0.*",

@@ -81,6 +81,7 @@ class LedgerCommand(Command):
                 *map(_line, spends),
                 f"spent: {shown_loss(accountant.total())} by {accountant.composition} composition",
                 f"left: {shown_loss(accountant.remaining())}",
+                f"risk: {accountant.risk()}",
                 _neighbours([(spend.unit, spend.adjacency) for spend in spends]),
             )
 

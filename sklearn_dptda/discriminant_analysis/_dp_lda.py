@@ -3,6 +3,7 @@
 Proof: doc/theory/private_discriminants.md, "What is released".
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +29,8 @@ from sklearn_dptda.discriminant_analysis._noisy_discriminants import (
     read_labels,
 )
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
-from sklearn_dptda.privacy._calibration import gaussian_mu_with_choice, gaussian_rho
+from sklearn_dptda.privacy._calibration import gaussian_mu_with_choice
+from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows
@@ -297,10 +299,11 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         self.coef_, self.intercept_ = coef, intercept
 
     @staticmethod
-    def _gaussian_loss(epsilon: float, delta: float) -> tuple[float, float]:
+    def _gaussian_loss(epsilon: float, delta: float) -> tuple[float, LossLaw]:
         # The choice of a part of the box is not a Gaussian mechanism.
         mu = gaussian_mu_with_choice(epsilon, delta, CHOICE_SHARE)
-        return mu, gaussian_rho(mu)
+        choice = 2 * mu * math.sqrt(CHOICE_SHARE)
+        return mu, LossLaw(choices=(choice,), mu=mu * math.sqrt(1 - CHOICE_SHARE))
 
     def _mechanism(self) -> str:
         if self.delta == 0:

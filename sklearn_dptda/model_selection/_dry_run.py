@@ -86,7 +86,7 @@ def planned_loss(
     Returns
     -------
     PlannedLoss
-        It prints as one sentence.
+        It prints as a short text.
 
     Raises
     ------

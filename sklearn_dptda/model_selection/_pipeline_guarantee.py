@@ -30,7 +30,7 @@ def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
     -------
     PrivacyGuarantee
         Guarantee of all releases of one ``fit`` or ``fit_transform`` together, by
-        basic composition. It prints as one sentence.
+        basic composition. It prints as a short text.
 
     Raises
     ------

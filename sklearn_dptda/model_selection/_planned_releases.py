@@ -16,9 +16,10 @@ from sklearn_dptda.privacy import (
     PrivacyLoss,
 )
 from sklearn_dptda.privacy._default_accountant import default_accountant
-from sklearn_dptda.privacy._guarantee import Budget, Sums
+from sklearn_dptda.privacy._guarantee import Budget, Sums, risk_of, sum_of_laws
 from sklearn_dptda.privacy._ledger import Payment
 from sklearn_dptda.privacy._release_key import Turn
+from sklearn_dptda.privacy._risk import PrivacyRisk, rounded_up
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class PlannedRelease:
 
 @dataclass(frozen=True)
 class PlannedLoss:
-    """Privacy loss of planned calls. :func:`planned_loss` makes it; it prints as one sentence.
+    """Privacy loss of planned calls. :func:`planned_loss` makes it; it prints as a short text.
 
     Parameters
     ----------
@@ -110,6 +111,25 @@ class PlannedLoss:
         charges = [(release.guarantee.charge, release.count) for release in self.releases]
         loss: PrivacyLoss = self._rule().total(Sums.of(charges))
         return loss
+
+    def risk(self, prior: float = 0.5, fpr: float = 0.01) -> PrivacyRisk:
+        """Compute what all releases together can tell about one record.
+
+        Parameters
+        ----------
+        prior : float, default=0.5
+            Probability, before the releases, that an accusation is right.
+        fpr : float, default=0.01
+            Rate of false accusations.
+
+        Returns
+        -------
+        PrivacyRisk
+            Bounds for every attack by someone who knows all other records.
+        """
+        charges = [(release.guarantee.charge, release.count) for release in self.releases]
+        each = [release.guarantee for release in self.releases for _ in range(release.count)]
+        return risk_of(Sums.of(charges), sum_of_laws(each), prior, fpr)
 
     def check(self) -> None:
         """Check whether the budgets cover the releases. Nothing is spent.
@@ -227,7 +247,8 @@ class PlannedLoss:
         count += " in a rehearsal" * self.rehearsed
         return (
             f"{count}: {', '.join(map(str, self.releases))}; together epsilon={loss.epsilon:g}, "
-            f"delta={loss.delta:g} by {rule} composition."
+            f"delta={loss.delta:g} by {rule} composition. An attack on one record gains an "
+            f"advantage of at most {rounded_up(self.risk().advantage)} over guessing."
         )
 
 
@@ -276,6 +297,10 @@ def _even(release, sums):
     count, *losses = sums
     epsilon, delta, rho = (float(loss / count) for loss in losses)
     stated = replace(
-        release.guarantee, epsilon=epsilon, delta=delta, rho=None if np.isinf(rho) else rho
+        release.guarantee,
+        epsilon=epsilon,
+        delta=delta,
+        rho=None if np.isinf(rho) else rho,
+        law=None,
     )
     return replace(release, guarantee=stated, count=int(count))

@@ -29,9 +29,8 @@ from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
     PrivacyGuarantee,
-    bounded_range_rho,
-    pure_rho,
 )
+from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
@@ -185,11 +184,11 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             released += ", with coordinates on a public grid"
             if self.utility == "max":
                 released += ", and the cap of the function that they describe"
-        rho = n_draws * bounded_range_rho(rate)
+        law = LossLaw(choices=(rate,) * n_draws)
         if self.clipped_share:
             mechanism += ", and the discrete Laplace mechanism"
             released += ", and the share of its points outside the bounds"
-            rho += pure_rho(CLIPPED_SHARE * epsilon)
+            law += LossLaw((CLIPPED_SHARE * epsilon,))
         return PrivacyGuarantee(
             epsilon=epsilon,
             delta=0.0 if rate * n_draws <= for_diagrams else float(self.delta),
@@ -199,7 +198,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             released=released,
             seeded=self.random_state is not None,
             public_parameters=public_bounds,
-            rho=rho,
+            law=law,
         )
 
     def _mechanism(self) -> Any:

@@ -212,7 +212,8 @@ def _budget(accountant: PrivacyAccountant | None) -> str:
     head = (
         f"<p>The budget is epsilon={accountant.epsilon:g}, delta={accountant.delta:g}, with "
         f"{accountant.composition} composition. "
-        f"{left[-1].epsilon:.6g} of epsilon is left.</p>"
+        f"{left[-1].epsilon:.6g} of epsilon is left.</p><p>All releases together: "
+        f"{escape(str(accountant.risk()))}</p>"
     )
     columns = ("payment", "day", "estimator", "released", "epsilon", "left before", "left after")
     rows = [

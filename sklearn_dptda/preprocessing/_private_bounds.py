@@ -18,9 +18,8 @@ from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
     PrivacyGuarantee,
-    bounded_range_rho,
-    pure_rho,
 )
+from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator, many_clipped
 from sklearn_dptda.rows._private_cubes import CUBE, private_cubes
@@ -225,18 +224,19 @@ class PrivateBounds(PrivateRowsEstimator):
         # The zCDP of many draws is less than that of their sum. The sum holds for any number of
         # draws.
         known = n_features is not None or self.shape == "cube"
-        return ahead if known else replace(ahead, rho=None)
+        return ahead if known else replace(ahead, rho=None, law=None)
 
     def _guarantee_of(self, rows: Rows) -> PrivacyGuarantee:
         return self._guarantee_of_columns(rows.unit, rows.n_features)
 
     def _guarantee_of_columns(self, unit: str, d: int) -> PrivacyGuarantee:
-        epsilon, exact = float(self.epsilon), math.isinf(self.epsilon)
+        epsilon = float(self.epsilon)
         counts = [_CLIPPED_SHARE] + [_SIZE_SHARE] * (self.adjacency == "add-remove")
         box = self._box_share() * epsilon / len(self._columns(d))
         nested = CUBE.nested_share
         draws = [1.0] if self.start is not None else [nested, 1 - nested]
-        rho = len(self._columns(d)) * sum(bounded_range_rho(share * box) for share in draws)
+        choices = tuple(share * box for share in draws) * len(self._columns(d))
+        pure = tuple(share * epsilon for share in counts)
         return PrivacyGuarantee(
             epsilon=epsilon,
             delta=0.0,
@@ -245,7 +245,7 @@ class PrivateBounds(PrivateRowsEstimator):
             mechanism="exponential mechanism and discrete Laplace mechanism, composed",
             released="a box, and the share of the rows beyond it",
             seeded=self.random_state is not None,
-            rho=math.inf if exact else rho + sum(pure_rho(share * epsilon) for share in counts),
+            law=LossLaw(pure, choices),
         )
 
     def __sklearn_tags__(self) -> Tags:

@@ -24,6 +24,7 @@ from sklearn_dptda.privacy._fixed_point import FixedPoint, Sensitivity
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, PrivacyLoss
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._other_libraries import make_measurement
+from sklearn_dptda.privacy._risk import LossLaw, PrivacyRisk
 from sklearn_dptda.privacy._spend_history import SpendHistory
 from sklearn_dptda.privacy._warnings import (
     NoiseWarning,
@@ -35,6 +36,7 @@ from sklearn_dptda.privacy._warnings import (
 __all__ = [
     "AuditResult",
     "FixedPoint",
+    "LossLaw",
     "NoiseSource",
     "NoiseWarning",
     "PrivacyAccountant",
@@ -43,6 +45,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "PrivacyLedgerError",
     "PrivacyLoss",
+    "PrivacyRisk",
     "PrivacyTags",
     "PrivateEstimatorMixin",
     "Sensitivity",

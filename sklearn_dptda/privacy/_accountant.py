@@ -18,6 +18,7 @@ from sklearn_dptda.privacy._guarantee import (
     PrivacyGuarantee,
     PrivacyLoss,
     check_adjacency,
+    risk_of,
 )
 from sklearn_dptda.privacy._ledger import Ledger, Payment
 from sklearn_dptda.privacy._ledger_extract import changes_in, extract_of
@@ -26,6 +27,7 @@ from sklearn_dptda.privacy._other_libraries import charge_of
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import digest_of
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn
+from sklearn_dptda.privacy._risk import PrivacyRisk
 from sklearn_dptda.privacy._spend_history import Spend, SpendHistory
 from sklearn_dptda.privacy._stored_release import to_bytes
 
@@ -390,6 +392,25 @@ class PrivacyAccountant:
         """
         state = self._ledger.read()
         return state.budget.rule().remaining(state.sums)
+
+    def risk(self, prior: float = 0.5, fpr: float = 0.01) -> PrivacyRisk:
+        """Compute what all releases so far together can tell about one record.
+
+        The ledger has the losses, not the mechanisms, so this is an upper bound.
+
+        Parameters
+        ----------
+        prior : float, default=0.5
+            Probability, before the releases, that an accusation is right.
+        fpr : float, default=0.01
+            Rate of false accusations.
+
+        Returns
+        -------
+        PrivacyRisk
+            Bounds for every attack by someone who knows all other records.
+        """
+        return risk_of(self._ledger.read().sums, None, prior, fpr)
 
     def spends(self) -> SpendHistory:
         """Return the history of all payments: day, cost, release and estimator.

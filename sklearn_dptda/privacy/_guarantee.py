@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._calibration import check_epsilon, pure_rho, zcdp_epsilon, zcdp_rho
 from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.privacy._risk import LossLaw, PrivacyRisk, delta_of_charge, rounded_up
 
 # Factor by which sums may exceed a budget. Ten losses of 0.1 must fit a budget of 1, although the
 # sum of their floats is slightly larger.
@@ -285,9 +286,30 @@ def kind_of_unit(unit: str) -> str:
     return "part" if unit in _PARTS else unit
 
 
+def risk_of(sums: Sums, law: LossLaw | None, prior: float, fpr: float) -> PrivacyRisk:
+    """Return the risk of releases with these sums, and with this law if it is known."""
+    epsilon, delta, rho = map(_rounded, sums)
+    return PrivacyRisk.of(delta_of_charge(epsilon, min(delta, 1.0), rho), law, prior, fpr)
+
+
+def sum_of_laws(guarantees: "Iterable[PrivacyGuarantee]") -> LossLaw | None:
+    """Return the law of the losses of several releases together, or None if one is unknown."""
+    total = LossLaw()
+    for each in guarantees:
+        law = each.law
+        if law is None and each.delta == 0:
+            law = LossLaw((each.epsilon,))
+        elif law is None and math.isfinite(each.charge.concentrated):
+            law = LossLaw(zcdp=each.charge.concentrated)
+        if law is None:
+            return None
+        total += law
+    return total
+
+
 @dataclass(frozen=True)
 class PrivacyGuarantee:
-    """Privacy guarantee of one release. It prints as one sentence.
+    """Privacy guarantee of one release. It prints as a short text.
 
     Parameters
     ----------
@@ -324,6 +346,9 @@ class PrivacyGuarantee:
     release_id : str, default=None
         Random name of a release that several steps can share, such as a private box.
         It is ignored when guarantees are compared.
+    law : LossLaw, default=None
+        Worst law of the privacy loss, from which ``rho`` and :meth:`risk` follow, where more is
+        known of it than epsilon and delta.
 
     Examples
     --------
@@ -345,8 +370,11 @@ class PrivacyGuarantee:
     rho: float | None = None
     labels: bool = False
     release_id: str | None = field(default=None, compare=False, repr=False)
+    law: LossLaw | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if self.law is not None:
+            object.__setattr__(self, "rho", self.law.rho)
         Charge(self.epsilon, self.delta, self.rho)
         check_adjacency(self.adjacency)
         if not self.unit:
@@ -375,6 +403,7 @@ class PrivacyGuarantee:
             public_parameters=self.public_parameters and other.public_parameters,
             rho=self.charge.concentrated + other.charge.concentrated,
             labels=self.labels or other.labels,
+            law=sum_of_laws([self, other]),
         )
 
     @property
@@ -386,6 +415,31 @@ class PrivacyGuarantee:
     def charge(self) -> Charge:
         """Cost of the release, as accountants count it."""
         return Charge(self.epsilon, self.delta, self.rho)
+
+    def risk(self, prior: float = 0.5, fpr: float = 0.01) -> PrivacyRisk:
+        """Compute what the release can tell about one record.
+
+        Parameters
+        ----------
+        prior : float, default=0.5
+            Probability, before the release, that an accusation is right.
+        fpr : float, default=0.01
+            Rate of false accusations.
+
+        Returns
+        -------
+        PrivacyRisk
+            Bounds for every attack by someone who knows all other records.
+
+        Examples
+        --------
+        >>> from sklearn_dptda.cluster import DPLloyd
+        >>> from sklearn_dptda.model_selection import planned_loss
+        >>> guarantee = planned_loss(DPLloyd(3, bounds=(0, 1))).releases[0].guarantee
+        >>> round(guarantee.risk().advantage, 3)
+        0.094
+        """
+        return risk_of(Sums.of([(self.charge, 1)]), sum_of_laws([self]), prior, fpr)
 
     def to_dp_event(self) -> Any:
         """Return the guarantee as an event of the library ``dp_accounting``.
@@ -449,7 +503,9 @@ class PrivacyGuarantee:
         labels *= self.labels
         text = (
             f"(epsilon={self.epsilon:g}, delta={self.delta:g})-differential privacy for {verb} "
-            f"{self.unit}{labels}{known}: {self.released}, drawn by the {self.mechanism}."
+            f"{self.unit}{labels}{known}: {self.released}, drawn by the {self.mechanism}. An "
+            "attack on one record gains an advantage of at most "
+            f"{rounded_up(self.risk().advantage)} over guessing."
         )
         if not self.exact:
             text += (

@@ -20,6 +20,7 @@ from sklearn_dptda.cluster._noisy_steps import (
 )
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
+from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.rows._assignments import hard_assignment, in_norm, nearest_to, residuals_about
 from sklearn_dptda.rows._moments import MomentWeights, by_cell
 from sklearn_dptda.rows._private_cubes import CellCounts
@@ -268,7 +269,7 @@ class DPCube(PrivateKMeans):
     def _gaussian_loss(epsilon, delta):
         # Choices are not Gaussian mechanisms, so losses are added up as zCDP.
         rho = zcdp_rho(epsilon, delta)
-        return math.sqrt(2 * rho), rho
+        return math.sqrt(2 * rho), LossLaw(zcdp=rho)
 
     def _mechanism(self):
         if self.delta == 0:

@@ -21,10 +21,9 @@ from sklearn_dptda.privacy import (
     PrivacyGuarantee,
     PrivateEstimatorMixin,
     gaussian_mu,
-    gaussian_rho,
-    pure_rho,
 )
 from sklearn_dptda.privacy._noise import LARGEST_SCALE, public_generator
+from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._localisation import box_within, private_box, rows_for_box
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
@@ -305,7 +304,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _guarantee(self, finds_bounds: bool, unit: str) -> PrivacyGuarantee:
         bounds = "bounds, " if finds_bounds else ""
-        mechanism, (_, rho) = self._mechanism(), self._loss()
+        mechanism, (_, law) = self._mechanism(), self._loss()
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
             delta=0.0 if math.isinf(self.epsilon) else self._delta(),
@@ -314,7 +313,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             mechanism=mechanism,
             released=f"{bounds}the share of rows outside the bounds, {self._released()}",
             seeded=self.random_state is not None,
-            rho=rho,
+            law=law,
         )
 
     def _release(
@@ -343,15 +342,17 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         """The delta of the guarantee; it is zero for estimators without this parameter."""
         return float(getattr(self, "delta", 0.0))
 
-    def _loss(self) -> tuple[float, float]:
-        """Parameter of the budget, which scales linearly with the number of rows, and the zCDP."""
+    def _loss(self) -> tuple[float, LossLaw]:
+        """Parameter of the budget, which scales linearly with the number of rows, and its law."""
         epsilon, delta = float(self.epsilon), self._delta()
-        return (epsilon, pure_rho(epsilon)) if delta == 0 else self._gaussian_loss(epsilon, delta)
+        if delta == 0:
+            return epsilon, LossLaw((epsilon,))
+        return self._gaussian_loss(epsilon, delta)
 
     @staticmethod
-    def _gaussian_loss(epsilon: float, delta: float) -> tuple[float, float]:
+    def _gaussian_loss(epsilon: float, delta: float) -> tuple[float, LossLaw]:
         mu = gaussian_mu(epsilon, delta)
-        return mu, gaussian_rho(mu)
+        return mu, LossLaw(mu=mu)
 
     def _mechanism(self) -> str:
         if self._delta() == 0:

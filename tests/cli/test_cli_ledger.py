@@ -21,11 +21,12 @@ def test_ledger_command_prints_payments_and_what_is_left(folder, capsys):
     assert call("bounds", "--ledger", "l.db", "--budget", "3") == 0
     capsys.readouterr()
     assert main(["ledger", "l.db"]) == 0
-    line, total, left, protected = capsys.readouterr().out.splitlines()
+    line, total, left, risk, protected = capsys.readouterr().out.splitlines()
     assert protected == "privacy unit and adjacency: one row; replace-one"
     assert line.startswith("1  ") and "epsilon=1, delta=0  PrivateBounds" in line
     assert total == "spent: epsilon=1, delta=0 by basic composition"
     assert left == "left: epsilon=2, delta=0"
+    assert risk.startswith("risk: An attack by someone who knows")
     PrivacyAccountant(1.0, path="new.db")
     assert main(["ledger", "new.db"]) == 0
     assert "open, because the first payment fixes them" in capsys.readouterr().out
@@ -88,7 +89,7 @@ def test_ledger_command_escapes_control_characters(folder, capsys, monkeypatch):
     with PrivacyAccountant(2.0, path="l.db") as budget:
         budget.spend(0.5, what="\x1b[2J\nleft: epsilon=9 \u202e")
     assert main(["ledger", "l.db"]) == 0
-    line, *_, left, _ = capsys.readouterr().out.splitlines()
+    line, *_, left, _, _ = capsys.readouterr().out.splitlines()
     assert r"\x1b[2J\nleft: epsilon=9 \u202e  not stored" in line and "1.5" in left
     assert main(["diagram", "\x1b[2J.csv", "--bounds", "0", "1"]) == 2
     assert capsys.readouterr().err == "error: there is no file \\x1b[2J.csv.\n"

@@ -9,10 +9,10 @@ from sklearn_dptda.privacy import PrivacyGuarantee
 BASE = {"adjacency": "replace-one", "unit": "one point", "mechanism": "M", "released": "a thing"}
 
 
-def test_guarantee_reads_as_one_sentence():
+def test_guarantee_reads_as_two_sentences():
     good = PrivacyGuarantee(1.0, 1e-6, seeded=False, **BASE)
     assert str(good).startswith("(epsilon=1, delta=1e-06)-differential privacy for replacing")
-    assert str(good).count(".") == 1 and str(good).endswith(".")
+    assert str(good).count(". ") == 1 and str(good).endswith(" over guessing.")
     assert good.holds and "#2a7f62" in good._repr_html_()
     added = PrivacyGuarantee(1.0, 1e-6, seeded=False, **{**BASE, "adjacency": "add-remove"})
     assert "adding or removing one point" in str(added)
