@@ -21,15 +21,17 @@ from sklearn_dptda import (
     CubicalPersistence,
     DTMFiltration,
     PrivacyAccountant,
+    PrivateBettiNumbers,
     PrivatePersistence,
 )
 from sklearn_dptda._cli import main as command_line
-from sklearn_dptda.cluster import DPToMATo
+from sklearn_dptda.cluster import DPLloyd, DPToMATo
 from sklearn_dptda.datasets import make_loops, make_two_circles
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.features import SortedLifetimes
 from sklearn_dptda.filtration import distance_to_measure
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_rdpg
+from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.persistence import bottleneck_error_bound
 from sklearn_dptda.plotting import FiltrationDisplay, PersistenceDiagramDisplay
 from sklearn_dptda.preprocessing import PrivateBounds
@@ -51,23 +53,49 @@ def reading():
     angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 4000)
     cloud = np.c_[np.cos(angle), np.sin(angle)]
     functions = DTMFiltration(0.2, bounds=(-1.2, 1.2)).fit_transform([cloud])
-    private = PrivatePersistence(2.0, random_state=0).fit(functions)
-    released = private.transform(functions)[0]
+    private = PrivatePersistence(2.0, random_state=0)
+    released = private.fit_transform(functions)[0]
+    probability = private.posterior([released])[0].probability
     figure, axes = panels(2, height=4.2)
     FiltrationDisplay(functions[0], points=cloud[::4]).plot(axes[0])
     axes[0].set_title("not private")
-    bands = {"error_bound": private.error_bound_, "noise_floor": private.noise_floor_}
-    PersistenceDiagramDisplay(released, **bands).plot(axes[1])
+    PersistenceDiagramDisplay(released, probability=probability).plot(axes[1])
     axes[1].set_title("released, ε = 2")
     loop = released[1][np.argmax(np.diff(released[1], axis=1))]
     axes[1].annotate(
-        "the loop: born early,\ndies late, beyond noise",
+        "the loop: born early,\ndies late, certain",
         loop,
-        xytext=(0.36, 0.42),
+        xytext=(0.5, 0.62),
         textcoords="axes fraction",
         arrowprops={"arrowstyle": "->"},
         fontsize=9,
     )
+    return figure
+
+
+def which_epsilon():
+    """Advantage and posterior of the best attack, for three kinds of releases."""
+    kinds = {
+        "counts, graphs, measures": (PrivateBettiNumbers, {}, GREY),
+        "diagrams": (PrivatePersistence, {}, BLUE),
+        "mixtures, k-means (delta 1e-6)": (DPLloyd, {"bounds": (0, 1), "delta": 1e-6}, RED),
+    }
+    epsilons = np.geomspace(0.05, 10, 40)
+    figure, axes = panels(2, height=3.8)
+    for name, (kind, options, color) in kinds.items():
+        risks = [
+            planned_loss(kind(epsilon=epsilon, **options)).risk(prior=0.1, fpr=0.01)
+            for epsilon in epsilons
+        ]
+        axes[0].semilogx(epsilons, [r.advantage for r in risks], color=color, label=name)
+        axes[1].semilogx(epsilons, [r.posterior for r in risks], color=color, label=name)
+    axes[0].set(xlabel="epsilon", ylabel="advantage of the best attack", ylim=(0, 1))
+    axes[1].set(xlabel="epsilon", ylabel="what 10 % becomes", ylim=(0, 1))
+    for ax in axes:
+        ax.set_xticks([0.1, 0.5, 1, 2, 5, 10], ["0.1", "0.5", "1", "2", "5", "10"])
+        ax.xaxis.minorticks_off()
+        ax.grid(alpha=0.3)
+    axes[0].legend(fontsize=8, loc="upper left")
     return figure
 
 
@@ -325,6 +353,7 @@ def of_example(name):
 
 PICTURES = {
     "reading": reading,
+    "which_epsilon": which_epsilon,
     "parameters": parameters,
     "tables": tables,
     "records": records,

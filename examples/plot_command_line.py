@@ -38,12 +38,12 @@ assert main(command.split()) == 0
 # ----------------
 content = json.loads((folder / "diagram.json").read_text())
 print(content["guarantee"]["text"])
-print(content["diagrams"])
+print(content["diagrams"], content["probability"], sep="\n")
 
 # %%
 # The picture
 # -----------
-# Coloured points are beyond noise. Points in the shaded band may be noise.
+# Points are as opaque as they are probable, with their probabilities beside them.
 picture = plt.imread(folder / "diagram.png")
 height, width = picture.shape[:2]
 figure = plt.figure(figsize=(8, 8 * height / width))

@@ -110,15 +110,17 @@ shape.fit(functions)
 print(shape.error_statement_)
 
 with budget:
-    loops = shape.transform(functions)[0]
-lives = np.diff(loops, axis=1).ravel()
-sure = beyond_noise(loops, shape.error_bound_, dimension=1)
-print("loops live for:", np.sort(lives)[::-1].round(3), "of which", sure.sum(), "beyond noise")
-print(f"noise floor, for nothing at all: {shape.noise_floor_[0]:.4f}")
+    diagrams = shape.transform(functions)
+(posterior,) = shape.posterior(diagrams)
+lives = np.diff(diagrams[0], axis=1).ravel()
+for life, probability in zip(lives, posterior.probability[0], strict=True):
+    print(f"a loop that lives for {life:.3f}: real with a probability of {probability:.3f}")
+sure = beyond_noise(diagrams[0], shape.error_bound_, dimension=1)
+print("whatever the data are, beyond noise:", sure.sum())
 
 # %%
-# There is a cycle. This is certain for *these* patients, up to the 5 % in the statement. Whether
-# another ward has a cycle is a question of sampling.
+# There is a cycle. This is nearly certain for *these* patients. Whether another ward has a cycle
+# is a question of sampling.
 #
 # The groups
 # ----------
@@ -166,8 +168,8 @@ for spend in budget.spends():
 print("left:", budget.remaining())
 
 # %%
-# The panels show the ward, which we can show because it is simulated; its loops, one of which is
-# beyond noise; the density of the private mixture and its groups; and the synthetic table.
+# The panels show the ward, which we can show because it is simulated; its loop; the density of the
+# private mixture and its groups; and the synthetic table.
 figure, axes = plt.subplots(2, 2, figsize=(9.6, 8), layout="constrained")
 axes = axes.ravel()
 few = np.random.default_rng(0).permutation(N)[:4000]
@@ -179,10 +181,9 @@ for ax, frame, title in (
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), title=title)
     ax.set(xlabel="temperature, °C", ylabel="pulse, per minute")
 PersistenceDiagramDisplay(
-    [loops],
+    diagrams,
     homology_dimensions=[1],
-    error_bound=shape.error_bound_,
-    noise_floor=shape.noise_floor_,
+    probability=posterior.probability,
 ).plot(axes[1])
 axes[1].set_title(f"loops, ε = {shape.epsilon:g}")
 MixtureDensityDisplay.from_estimator(groups, bounds=UNIT, ax=axes[2], colorbar=False)

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 from sklearn_dptda._cli._command import Command, at_least_one
-from sklearn_dptda._cli._output import output_folder, slow
+from sklearn_dptda._cli._output import output_folder, rounded_probability, slow
 from sklearn_dptda._cli._terminal import say
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import DTMFiltration
@@ -19,8 +19,7 @@ CAPTION = (
     "Left: the points and their distance-to-measure function. Right: birth and death of the "
     "components (H0) and loops (H1) of this function. Features far from the diagonal persist "
     "long. Hollow markers: exact diagram, shown because these data are public. Filled markers: "
-    "private release. With 95 % probability, none of them is noise if at most two features of a "
-    "dimension stand out (the digits have more). Grey markers, in the shaded band, may be noise."
+    "private release. They are as opaque as they are probable, given the release."
 )
 # Largest number of points of a cloud that the picture shows.
 _MAX_POINTS_DRAWN = 2000
@@ -57,8 +56,8 @@ class Demo(Command):
             ("ink of the digit 1", _digit_ink(1), (0, 7), 0.1, "one dot of ink"),
         ]
         say(
-            f"{'data':<20}{'n':>7}{'privacy unit':>16}{'epsilon':>9}"
-            f"{'error H0':>10}{'error H1':>10}{'longest H1':>12}{'private':>9}"
+            f"{'data':<20}{'n':>7}{'privacy unit':>16}{'epsilon':>9}{'error H0':>10}"
+            f"{'error H1':>10}  loops of one release: persistence (probability)"
         )
         drawn = []
         for name, cloud, bounds, m, unit in cases:
@@ -74,17 +73,16 @@ class Demo(Command):
                     random_state=args.seed,
                 )
             error = curve.mean()[0]
-            lengths = [np.max(np.diff(diagram), initial=0.0) for diagram in (exact[1], release[1])]
+            probability = private.posterior([release])[0].probability
+            loops = ", ".join(
+                f"{length:.2f} ({rounded_probability(p)})"
+                for length, p in zip(np.ptp(release[1], axis=1), probability[1], strict=True)
+            )
             say(
                 f"{name:<20}{len(cloud):>7}{unit:>16}{args.epsilon:>9g}{error[0]:>10.3f}"
-                f"{error[1]:>10.3f}{lengths[0]:>12.3f}{lengths[1]:>9.3f}"
+                f"{error[1]:>10.3f}  {loops or 'none'}"
             )
-            display = PersistenceDiagramDisplay(
-                release,
-                reference=exact,
-                error_bound=private.error_bound_,
-                noise_floor=private.noise_floor_,
-            )
+            display = PersistenceDiagramDisplay(release, reference=exact, probability=probability)
             drawn.append((name, cloud, functions[0], display))
         _draw(drawn, args.epsilon, out / "demo.png")
         say(
@@ -92,9 +90,9 @@ class Demo(Command):
             "error H0, error H1: mean bottleneck distance to the exact diagram over "
             f"{args.releases} releases (not private, because it is computed from the exact "
             "diagram)",
-            "longest H1: persistence of the longest loop in the exact diagram; private: the same "
-            "in one private release",
-            f"accuracy of the last release: {private.error_statement_}",
+            "probability: how probable it is that the exact diagram has this loop, on average over "
+            "a public prior",
+            f"whatever the data are, in the last release: {private.error_statement_}",
             f"guarantee of each release: {private.privacy_guarantee_}",
             f"picture: {out / 'demo.png'}",
         )
@@ -118,8 +116,7 @@ def _draw(drawn, epsilon, path):
     finite = [d[d[:, 1] < row[2].upper] for row in drawn for d in row[3].reference]
     limit = 1.3 * max(float(d.max()) for d in finite if len(d))
     for row, (name, cloud, function, display) in zip(axes, drawn, strict=True):
-        some = cloud[:: max(1, len(cloud) // _MAX_POINTS_DRAWN)]
-        FiltrationDisplay(function, points=some).plot(row[0])
+        _draw_cloud(cloud, function, row[0])
         row[0].set_title(name)
         display.upper = limit
         display.plot(row[1])
@@ -128,3 +125,22 @@ def _draw(drawn, epsilon, path):
     # An earlier picture is replaced. If it is a link, its target stays.
     path.unlink(missing_ok=True)
     figure.savefig(path, dpi=110)
+
+
+def _draw_cloud(cloud, function, ax):
+    """Draw a function and its points, or the grey levels if many points are at one place."""
+    places, ink = np.unique(cloud, axis=0, return_counts=True)
+    if len(places) > len(cloud) / 2:
+        some = cloud[:: max(1, len(cloud) // _MAX_POINTS_DRAWN)]
+        FiltrationDisplay(function, points=some).plot(ax)
+        return
+    FiltrationDisplay(function).plot(ax)
+    column, row = places.astype(int).T
+    # White, and as opaque as there is ink, with a transparent margin.
+    image = np.ones((row.max() + 3, column.max() + 3, 4))
+    image[:, :, 3] = 0
+    image[row + 1, column + 1, 3] = ink / ink.max()
+    limits = ax.get_xlim(), ax.get_ylim()
+    sides = (-1.5, column.max() + 1.5, -1.5, row.max() + 1.5)
+    ax.imshow(image, extent=sides, origin="lower", interpolation="bicubic", zorder=2)
+    ax.set(xlim=limits[0], ylim=limits[1])

@@ -4,13 +4,14 @@ The command ``plan`` finds the smallest epsilon that shows a feature, before any
 """
 
 import math
+from functools import cached_property
 
 import numpy as np
 from matplotlib.figure import Figure
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda._cli._command import SEVERAL, Command
-from sklearn_dptda._cli._output import output_folder, slow
+from sklearn_dptda._cli._output import output_folder, rounded_probability, slow
 from sklearn_dptda._cli._paid_run import PayingCommand
 from sklearn_dptda._cli._read_points import TABLE_ARGUMENTS
 from sklearn_dptda._cli._terminal import say
@@ -25,16 +26,19 @@ from sklearn_dptda.persistence import (
 )
 from sklearn_dptda.plotting import PersistenceDiagramDisplay, plot_release_plan
 
-# Confidence of the error bounds and noise floors of a diagram.
-_CONFIDENCE = 0.95
+# Points of at least this probability count as features.
+_PROBABLE = 0.95
 # Share of points outside the bounds from which on a diagram may show the border of the box.
 _LARGE_CLIPPED_SHARE = 0.05
 # The JSON file explains the fields that are easily confused with each other.
 _MEANING = {
-    "beyond_noise": "true for a point of a diagram that persists longer than twice the error "
-    "bound, so that it is near a feature of the exact diagram. It is also true for the essential "
-    "class of dimension 0, the component that never dies, which every cloud has, even if all its "
-    "points are outside the bounds",
+    "probability": "the probability that the exact diagram has a feature closer to a point than "
+    "the diagonal, given this release. It holds on average over a public prior",
+    "beyond_noise": "a statement without a prior, for every exact diagram with few long features: "
+    "true for a point of a diagram that persists longer than twice the error bound, so that it is "
+    "near a feature of the exact diagram. It is also true for the essential class of dimension 0, "
+    "the component that never dies, which every cloud has, even if all its points are outside the "
+    "bounds",
     "not_empty": "true for a dimension in which some point persists longer than the noise floor, "
     "so that the exact diagram has a feature there. The component that never dies does not count",
     "clipped_share": "private share of the points outside the bounds, released with "
@@ -151,8 +155,8 @@ class Diagram(_FunctionCommand):
 
     what is written:
       OUT/diagram.json   the private diagrams, the parameters and the guarantee
-      OUT/diagram.csv    dimension, birth and death of each point, and whether it is beyond
-                         noise
+      OUT/diagram.csv    dimension, birth and death of each point, how probable it is, and
+                         whether it is beyond noise
       OUT/diagram.pers   the points in the format of
                          gudhi.read_persistence_intervals_in_dimension
       OUT/diagram.png    a picture of the diagrams
@@ -176,26 +180,44 @@ class Diagram(_FunctionCommand):
         self.beyond_noise = [beyond_noise(d, bound, dimension=q) for q, d, _ in by_dimension]
         self.not_empty = [not_empty(d, floor, dimension=q) for q, d, floor in by_dimension]
 
+    @cached_property
+    def probability(self):
+        """How probable each point is, and why it is unknown, if it is.
+
+        The release has been paid for, so it is written in any case.
+        """
+        try:
+            posterior = self.private.posterior([self.diagrams])[0]
+        except (ValueError, MemoryError) as error:
+            return [np.full(len(d), np.nan) for d in self.diagrams], str(error)
+        return posterior.probability, posterior.message
+
     def describe(self):
-        private = self.private
-        yield private.error_statement_
+        private, (stated, why_unknown) = self.private, self.probability
+        if why_unknown:
+            yield f"The probabilities of the points are unknown: {why_unknown}"
+        parts = private.homology_dimensions_, self.diagrams, stated
+        for q, diagram, probability in zip(*parts, strict=True):
+            yield f"H{q}: {_summary(probability, dimension=q)}"
+            # Under an infinite error bound, only the component that never dies is beyond noise.
+            never_dies = beyond_noise(diagram, math.inf, dimension=q)
+            for (birth, death), p, lasts in zip(diagram, probability, never_dies, strict=True):
+                died = "never dies: counted up to" if lasts else "died"
+                lives = f"  born {birth:.4g}, {died} {death:.4g}, persistence {death - birth:.4g}"
+                yield (
+                    lives
+                    if lasts or math.isnan(p)
+                    else f"{lives}, probability {rounded_probability(p)}"
+                )
         if private.cap_[0] < self.function.upper:
             yield (
                 f"Distances were capped at {private.cap_[0]:.3g}. This cap was chosen privately "
                 "with the diagrams. Relative to the exact diagram under this cap, points move by "
                 f"at most {private.error_bounds_[0]:.3g}."
             )
+        yield f"Whatever the data are: {private.error_statement_}"
         if self.private.clipped_share:
             yield from _about_clipping(private.clipped_share_[0])
-        parts = private.homology_dimensions_, self.diagrams, self.beyond_noise, self.not_empty
-        for q, diagram, flags, any_feature in zip(*parts, strict=True):
-            yield f"H{q}: {_summary(diagram, flags, any_feature, dimension=q)}"
-            # Under an infinite error bound, only the component that never dies is beyond noise.
-            never_dies = beyond_noise(diagram, math.inf, dimension=q)
-            for (birth, death), real, lasts in zip(diagram, flags, never_dies, strict=True):
-                died = "never dies: counted up to" if lasts else "died"
-                lives = f"  born {birth:.4g}, {died} {death:.4g}, persistence {death - birth:.4g}"
-                yield lives if real else f"{lives}, may be noise"
 
     def content(self):
         private, function = self.private, self.function
@@ -205,6 +227,7 @@ class Diagram(_FunctionCommand):
                 "max_points": private.max_points,
             },
             "diagrams": self.by_dimension(self.diagrams),
+            "probability": self.by_dimension(self.probability[0]),
             "beyond_noise": self.by_dimension(self.beyond_noise),
             "not_empty": self.by_dimension(self.not_empty),
             "error_bound": private.error_bound_,
@@ -219,19 +242,20 @@ class Diagram(_FunctionCommand):
         return content
 
     def _points(self):
-        """Yield the dimension, birth, death and flag of each point."""
-        parts = self.private.homology_dimensions_, self.diagrams, self.beyond_noise
-        for q, diagram, flags in zip(*parts, strict=True):
-            for (birth, death), real in zip(diagram, flags, strict=True):
-                yield q, float(birth), float(death), int(real)
+        """Yield the dimension, birth, death, probability and flag of each point."""
+        parts = self.private.homology_dimensions_, self.diagrams
+        stated = self.probability[0], self.beyond_noise
+        for q, diagram, probability, flags in zip(*parts, *stated, strict=True):
+            for (birth, death), p, real in zip(diagram, probability, flags, strict=True):
+                yield q, float(birth), float(death), float(p), int(real)
 
     def table(self):
-        return ("dimension", "birth", "death", "beyond_noise"), self._points()
+        return ("dimension", "birth", "death", "probability", "beyond_noise"), self._points()
 
     def write_file(self, path):
         if path.suffix == ".pers":
             # The text format of GUDHI.
-            lines = (f"{q} {birth!r} {death!r}\n" for q, birth, death, _ in self._points())
+            lines = (f"{q} {birth!r} {death!r}\n" for q, birth, death, *_ in self._points())
             path.write_text("".join(lines), encoding="utf-8")
         elif path.suffix == ".png":
             figure = Figure(figsize=(4.6, 4.6), layout="constrained")
@@ -246,37 +270,24 @@ class Diagram(_FunctionCommand):
             self.diagrams,
             homology_dimensions=self.private.homology_dimensions_,
             upper=self.function.upper,
+            probability=self.probability[0],
             error_bound=self.private.error_bounds_[0],
             noise_floor=self.private.noise_floor_,
         )
 
 
-def _summary(diagram, flags, any_feature, *, dimension):
-    """Describe in one line how many points of a diagram are beyond noise."""
-    counted, beyond = _points(len(diagram)), int(np.sum(flags))
-    never_dies = "the component that never dies, which every cloud has"
-    others = len(diagram) - 1
-    if dimension == 0 and others == 0:
-        return f"1 point, {never_dies}"
-    if dimension == 0 and beyond == 1:
-        noise = f"{_points(others)} that may be noise{_although(any_feature, 'another component')}"
-        return f"{counted}: {never_dies}, and {noise}"
-    if beyond == 0 and len(diagram):
-        which = "this point" if len(diagram) == 1 else "each of these points"
-        return f"{counted}; {which} may be noise{_although(any_feature, 'a feature')}"
-    included = f", including {never_dies}" if dimension == 0 and len(diagram) else ""
-    return f"{counted}, of which {beyond} beyond noise{included}"
-
-
-def _points(number):
-    return "1 point" if number == 1 else f"{number} points"
-
-
-def _although(any_feature, what):
-    """Return what the noise floor shows, although no single point is beyond noise."""
-    if not any_feature:
-        return ""
-    return f", but the exact diagram has {what} (confidence {_CONFIDENCE})"
+def _summary(probability, *, dimension):
+    """Describe in one line how many points of a diagram are probable."""
+    n = len(probability)
+    counted = "1 point" if n == 1 else f"{n} points"
+    if np.isnan(probability).any():
+        return counted
+    probable = int((probability >= _PROBABLE).sum())
+    included = ", including the component that never dies, which every cloud has"
+    return (
+        f"{counted}, {probable} with a probability of at least {_PROBABLE}"
+        f"{included if dimension == 0 and n else ''}"
+    )
 
 
 def _about_clipping(share):

@@ -116,3 +116,10 @@ def _tell(what, done):
     while not done.wait(_NEXT_LINE_SECONDS):
         elapsed = time.monotonic() - start
         tell(f"{what} ... {elapsed:.0f} s")
+
+
+def rounded_probability(probability):
+    """Write a probability with two digits, and nothing uncertain as certain."""
+    if probability > 0.99:
+        return "above 0.99"
+    return f"{probability:.2f}" if probability >= 0.01 else "below 0.01"

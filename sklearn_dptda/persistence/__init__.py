@@ -6,6 +6,7 @@ invariant under a shift or a dilation of one diagram.
 """
 
 from sklearn_dptda.persistence._cubical import CubicalPersistence
+from sklearn_dptda.persistence._diagram_posterior import DiagramPosterior
 from sklearn_dptda.persistence._error_bounds import (
     bottleneck_error_bound,
     epsilon_for_error,
@@ -23,6 +24,7 @@ from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_dist
 
 __all__ = [
     "CubicalPersistence",
+    "DiagramPosterior",
     "PersistenceProfile",
     "PrivateBettiNumbers",
     "PrivatePersistence",

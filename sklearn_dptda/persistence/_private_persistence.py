@@ -11,11 +11,14 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.filtration._filtration import POINT
 from sklearn_dptda.persistence._cubical import CubicalPersistence, Diagrams, Functions
+from sklearn_dptda.persistence._diagram_posterior import DiagramPosterior, ReleasedDiagrams
 from sklearn_dptda.persistence._error_statement import errors_of_fit, errors_of_release
 from sklearn_dptda.persistence._mechanisms import (
     CLIPPED_SHARE,
@@ -30,11 +33,23 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
 )
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
 from sklearn_dptda.utils._validation import check_collection
+
+
+def _has_posterior(estimator: "PrivatePersistence") -> bool:
+    """Tell whether the law of the draw is one whose posterior is known."""
+    law = estimator.mechanism, estimator.utility, estimator.base_measure, estimator.slab
+    if law != ("exact", "max", "spike-slab", "uniform"):
+        raise AttributeError(
+            "posterior needs mechanism='exact', utility='max', base_measure='spike-slab' and "
+            "slab='uniform'."
+        )
+    return True
 
 
 @fill_doc
@@ -171,6 +186,8 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             self._check_epsilon(1 / CLIPPED_SHARE)
 
     def _set_errors(self, functions: list[GridFunction]) -> None:
+        # Earlier releases have another law.
+        self._public: list[tuple[list[tuple[float, float]], float]] = []
         errors = errors_of_fit(self, functions)
         self.error_bound_, self.noise_floor_, self.error_statement_ = errors
 
@@ -242,10 +259,54 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             drawn = run(_release, clouds, n_jobs=self.n_jobs)
         caps, releases = zip(*drawn, strict=True)
         self.cap_ = np.array(caps)
+        self._public = [(function.caps, function.approximation_error) for function in functions]
         self.error_bounds_ = np.array(errors_of_release(self, functions, caps))
         returned = [diagrams[0] for diagrams in releases] if self.single_ else list(releases)
         shares = {"clipped_share_": self.clipped_share_} if self.clipped_share else {}
         return seeds.keep(returned, cap_=self.cap_, **shares)
+
+    @available_if(_has_posterior)
+    def posterior(
+        self, diagrams: Sequence[Any], expected_features: float = 1.0
+    ) -> list[DiagramPosterior]:
+        """Compute how probable each released point is. This costs no privacy.
+
+        Parameters
+        ----------
+        diagrams : list of ndarray of shape (n, 2), or list of lists of them
+            What the last call of :meth:`transform` returned.
+        expected_features : float, default=1.0
+            Number of features of each exact diagram that the public prior expects, up to 10: the
+            middle one of three means. Choose it without looking at the data. It matters where the
+            release says little.
+
+        Returns
+        -------
+        list of DiagramPosterior
+            One for each cloud.
+        """
+        check_is_fitted(self)
+        self._check_promise()
+        if not (isinstance(expected_features, Real) and 0 < expected_features <= 10):
+            raise ValueError(
+                f"expected_features must be above 0, up to 10; got {quoted(expected_features)}."
+            )
+        diagrams = list(diagrams)
+        if not self._public or len(diagrams) != len(self._public):
+            raise ValueError(
+                "diagrams must be what the last transform of this estimator returned, one release "
+                "for each cloud."
+            )
+        mechanism, dimensions = self._mechanism(), self.homology_dimensions_
+        if mechanism is None:
+            raise ValueError("epsilon=inf gives the exact diagrams, of which nothing is uncertain.")
+        clouds = [[each] if self.single_ else each for each in diagrams]
+        released = [
+            ReleasedDiagrams.of(mechanism, cloud, dimensions, caps, cap, error)
+            for cloud, (caps, error), cap in zip(clouds, self._public, self.cap_, strict=True)
+        ]
+        items = [(each, expected_features) for each in released]
+        return run(_posterior, items, n_jobs=self.n_jobs)
 
     def _clipped_counts(self, X: list[Any]) -> list[tuple[int, int]]:
         """Return the sizes of the clouds and the numbers of their points outside the bounds."""
@@ -321,6 +382,10 @@ def _release(
     return function.upper, mechanism.release(
         exact[0], dimensions, function.sensitivity, function.upper, seed
     )
+
+
+def _posterior(released: ReleasedDiagrams, expected_features: float) -> DiagramPosterior:
+    return released.posterior(expected_features)
 
 
 def _exact_sibling(estimator: "PrivatePersistence") -> CubicalPersistence:

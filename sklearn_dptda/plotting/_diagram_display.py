@@ -1,5 +1,6 @@
 """Display of persistence diagrams, by matplotlib or interactively by plotly."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,6 +22,10 @@ _DIAMETER = 30.0
 # Plotly's names of matplotlib's markers, and its template of the text about a point.
 _PLOTLY_SYMBOLS = {"o": "circle", "^": "triangle-up", "s": "square", "D": "diamond"}
 _POINT_TEMPLATE = "birth %{x:.4g}<br>death %{y:.4g}<br>persistence %{customdata:.4g}"
+# Points of at least this probability count as features. Others fade, down to the least opacity.
+_PROBABLE, _LEAST_OPACITY = 0.95, 0.12
+# Width and height of a probability, as shares of the axes.
+_TEXT_SIZE = np.array([0.09, 0.04])
 
 
 class PersistenceDiagramDisplay(Display):
@@ -46,6 +51,11 @@ class PersistenceDiagramDisplay(Display):
         are left out.
     threshold : float, default=None
         Prominence up to which points are drawn small and grey. A dotted line shows it.
+    probability : list of array-like of shape (n,), default=None
+        Probability that each point of a private diagram is real, from
+        :meth:`PrivatePersistence.posterior`. Points are as opaque as they are probable, with their
+        probabilities beside them. They replace the band of noise, unless a probability is NaN
+        because there is no answer.
     error_bound : float, default=None
         Error bound of a private diagram, ``error_bound_`` of a fitted
         :class:`PrivatePersistence`. Points that may be noise according to
@@ -84,6 +94,7 @@ class PersistenceDiagramDisplay(Display):
         reference: Iterable[ArrayLike] | None = None,
         upper: float | None = None,
         threshold: float | None = None,
+        probability: Iterable[ArrayLike] | None = None,
         error_bound: float | None = None,
         noise_floor: Sequence[float] | None = None,
         unit: str = "",
@@ -99,6 +110,13 @@ class PersistenceDiagramDisplay(Display):
         lifetimes = np.concatenate([diagram[:, 1] - diagram[:, 0] for diagram in self.diagrams])
         self.superlevel = lifetimes.max(initial=0.0) <= 0 and lifetimes.min(initial=0.0) < 0
         self.threshold = threshold
+        self.probability = None
+        if probability is not None:
+            self.probability = [np.asarray(p, dtype=float).reshape(-1) for p in probability]
+            if [len(p) for p in self.probability] != [len(d) for d in self.diagrams]:
+                raise ValueError("probability must have one number for each point of diagrams.")
+            if np.isnan(np.concatenate(self.probability)).any():
+                self.probability = None
         self.error_bound = error_bound
         self.noise_floor = noise_floor
         self.unit = unit
@@ -145,13 +163,20 @@ class PersistenceDiagramDisplay(Display):
         if X is None or hasattr(last, "diagram_"):
             check_is_fitted(last, "diagram_")
             return cls._of_peaks(last, **kwargs).plot(ax=ax)
-        sample = estimator.fit_transform(X[:1])[0]
+        sample = estimator.fit_transform(X[:1])
+        stated: dict[str, Any] = {}
+        if hasattr(last, "posterior") and np.isfinite(last.epsilon):
+            # The release is paid for, and shown in any case.
+            try:
+                stated["probability"] = last.posterior(sample)[0].probability
+            except (ValueError, MemoryError) as error:
+                warnings.warn(f"The probabilities are unknown: {error}", stacklevel=2)
         return cls(
-            [sample] if last.single_ else sample,
+            [sample[0]] if last.single_ else sample[0],
             homology_dimensions=last.homology_dimensions_,
             error_bound=getattr(last, "error_bound_", None),
             noise_floor=getattr(last, "noise_floor_", None),
-            **kwargs,
+            **(stated | kwargs),
         ).plot(ax=ax)
 
     @classmethod
@@ -180,7 +205,7 @@ class PersistenceDiagramDisplay(Display):
             shift = -self.threshold if self.superlevel else self.threshold
             name = f"prominence {self.threshold:.3g}"
             ax.plot(ends, ends + shift, color="#555555", lw=1, ls=":", label=name, zorder=1)
-        if self.error_bound:
+        if self.error_bound and self.probability is None:
             self._plot_band(ax, ends, min(2 * self.error_bound, ends[1] - ends[0]))
         for i, q in enumerate(self.homology_dimensions):
             if self.reference is not None:
@@ -216,7 +241,7 @@ class PersistenceDiagramDisplay(Display):
             ) from error
         low, high = self._extent()
         figure = graph_objects.Figure()
-        if self.error_bound and not self.superlevel:
+        if self.error_bound and self.probability is None and not self.superlevel:
             width = 2 * self.error_bound
             band = {"x": [low, high, high, low], "y": [low, high, high + width, low + width]}
             look = {"fill": "toself", "fillcolor": "rgba(240,200,110,.35)", "mode": "none"}
@@ -238,6 +263,7 @@ class PersistenceDiagramDisplay(Display):
                         "color": style(q)["color"],
                         "symbol": _PLOTLY_SYMBOLS[style(q)["marker"]] + fill,
                         "size": _DIAMETER * np.sqrt(numbers[0]) if numbers else size,
+                        "opacity": 1.0 if fill else self._opacity(i, high),
                     },
                     name=name,
                     hovertemplate=f"{name}<br>{_POINT_TEMPLATE}<extra></extra>",
@@ -267,6 +293,12 @@ class PersistenceDiagramDisplay(Display):
             name += f", {numbers.sum():.2g} points per person"
             # The legend shows a marker of ordinary size.
             diagram = diagram[:0]
+        elif self.probability is not None:
+            probability = self.probability[i]
+            self._plot_probable(ax, i, probability, low, high)
+            name += f", {int((probability >= _PROBABLE).sum())} probable"
+            # The legend shows a marker of full opacity.
+            diagram = diagram[:0]
         elif (above := self._above(diagram, q)) is not None:
             births, deaths = self._within(diagram[~above], low, high).T
             ax.scatter(births, deaths, s=8, marker=look["marker"], color="#aaaaaa", zorder=2)
@@ -274,6 +306,35 @@ class PersistenceDiagramDisplay(Display):
             diagram = diagram[above]
         births, deaths = self._within(diagram, low, high)[:, :2].T
         ax.scatter(births, deaths, s=28, label=name, zorder=3, clip_on=False, **look)
+
+    def _plot_probable(self, ax, i, probability, low, high):
+        """Draw points as opaque as they are probable, with their probabilities."""
+        look = style(self.homology_dimensions[i])
+        births, deaths = self._within(self.diagrams[i], low, high)[:, :2].T
+        if len(births):
+            opacity = self._opacity(i, high)
+            ax.scatter(births, deaths, s=28, alpha=opacity, zorder=3, clip_on=False, **look)
+        written = np.empty((0, 2))
+        for at in np.argsort(births - deaths):
+            place, p = (births[at], deaths[at]), probability[self._shown(i, high)][at]
+            # Of texts that would cover each other, that of the longest feature is written.
+            apart = np.abs(written - place) / (high - low)
+            if p >= 0.01 and (apart > _TEXT_SIZE).any(axis=1).all():
+                written = np.vstack([written, place])
+                text = ">.99" if p > 0.99 else f"{p:.2f}".lstrip("0")
+                look = {"size": "x-small", "ha": "right", "va": "center"}
+                ax.annotate(text, place, (-5, 0), textcoords="offset points", **look)
+
+    def _shown(self, i, high):
+        """Return which points of a diagram are drawn."""
+        diagram = self.diagrams[i]
+        return np.ones(len(diagram), dtype=bool) if self.superlevel else diagram[:, 0] < high
+
+    def _opacity(self, i, high):
+        """Return the opacity of the points that are drawn."""
+        if self.probability is None:
+            return 1.0
+        return np.maximum(self.probability[i], _LEAST_OPACITY)[self._shown(i, high)]
 
     def _above(self, diagram, q):
         """Return which points stand out, or None if there is no criterion."""

@@ -92,7 +92,7 @@ def bottleneck_distance(first: ArrayLike, second: ArrayLike) -> float:
     1.0
     """
     finite, essential = _split(check_diagram(first, "first"), check_diagram(second, "second"))
-    return max(float(essential.max(initial=0.0)), _bottleneck_of_finite(*finite))
+    return max(float(essential.max(initial=0.0)), bottleneck_of_finite(*finite))
 
 
 def wasserstein_distance(first: ArrayLike, second: ArrayLike) -> float:
@@ -163,7 +163,8 @@ def _split(*diagrams: FloatArray) -> tuple[list[FloatArray], FloatArray]:
     return finite, np.concatenate(distances)
 
 
-def _bottleneck_of_finite(first: FloatArray, second: FloatArray) -> float:
+def bottleneck_of_finite(first: FloatArray, second: FloatArray) -> float:
+    """Return the bottleneck distance of diagrams without points at infinity, unchecked."""
     if len(first) == 0 or len(second) == 0:
         rest = first if len(second) == 0 else second
         return float(np.max((rest[:, 1] - rest[:, 0]) / 2, initial=0.0))

@@ -36,8 +36,11 @@ def test_diagram_command_files_agree_and_are_read_by_gudhi(folder):
         expected = np.reshape(content[name], (-1, 2))
         np.testing.assert_array_equal(np.reshape(read, (-1, 2)), expected)
         np.testing.assert_array_equal(table[table[:, 0] == q][:, 1:3], expected)
-        flags = json.loads((folder / "out" / "diagram.json").read_text())["beyond_noise"][name]
-        assert table[table[:, 0] == q][:, 3].tolist() == flags
+        written = json.loads((folder / "out" / "diagram.json").read_text())
+        flags = written["beyond_noise"][name]
+        assert table[table[:, 0] == q][:, 4].tolist() == flags
+        stated = written["probability"][name]
+        assert table[table[:, 0] == q][:, 3].tolist() == stated
 
 
 def test_write_json_makes_infinities_null(tmp_path):
@@ -48,43 +51,19 @@ def test_write_json_makes_infinities_null(tmp_path):
     assert written["x"] == [[1.5, None], [None, 0.0]] and written["y"] == [None, 2]
 
 
-NEVER = "the component that never dies, which every cloud has"
-
-
 @pytest.mark.parametrize(
-    ("diagram", "flags", "any_feature", "dimension", "expected"),
+    ("probability", "dimension", "expected"),
     [
-        ([[0.1, 1]], [True], False, 0, f"1 point, {NEVER}"),
-        (
-            [[0.1, 1], [0.1, 0.2], [0.1, 0.2]],
-            [True, False, False],
-            True,
-            0,
-            f"3 points: {NEVER}, and 2 points that may be noise, but the exact diagram has "
-            "another component (confidence 0.95)",
-        ),
-        (
-            [[0.1, 1], [0.1, 0.9]],
-            [True, True],
-            True,
-            0,
-            f"2 points, of which 2 beyond noise, including {NEVER}",
-        ),
-        (
-            [[0.1, 0.2]],
-            [False],
-            True,
-            1,
-            "1 point; this point may be noise, but the exact diagram has a feature (confidence "
-            "0.95)",
-        ),
-        ([[0.1, 0.2]] * 2, [False] * 2, False, 1, "2 points; each of these points may be noise"),
-        ([[0.1, 0.2]] * 2, [True, False], True, 1, "2 points, of which 1 beyond noise"),
-        ([], [], False, 1, "0 points, of which 0 beyond noise"),
+        ([1.0], 0, "1 point, 1 with a probability of at least 0.95, including the component that"),
+        ([1.0, 0.3, 0.97], 1, "3 points, 2 with a probability of at least 0.95"),
+        ([], 1, "0 points, 0 with a probability of at least 0.95"),
+        ([1.0, np.nan], 0, "2 points"),
     ],
 )
-def test_summary_of_diagrams_is_one_line(diagram, flags, any_feature, dimension, expected):
-    assert _summary(diagram, flags, any_feature, dimension=dimension) == expected
+def test_summary_of_diagrams_counts_probable_points(probability, dimension, expected):
+    summary = _summary(np.array(probability), dimension=dimension)
+    assert summary.startswith(expected)
+    assert ("never dies" in summary) == (dimension == 0 and len(probability) == 1)
 
 
 @pytest.mark.conformance

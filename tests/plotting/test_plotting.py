@@ -1,6 +1,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -33,10 +34,10 @@ def test_persistence_diagram_display_names_its_dimensions(filtration, dimensions
     estimator = PrivatePersistence(homology_dimensions=dimensions, random_state=0)
     display = PersistenceDiagramDisplay.from_estimator(estimator, [filtration], upper=4.0)
     labels = [t.get_text() for t in display.ax_.get_legend().get_texts()]
-    # The band comes first, then the number of points that are not noise.
+    # The number of probable points follows, of which the essential component is one.
     names = ["H1"] if dimensions == 1 else ["H0", "H1"]
-    assert labels[0] == "may be noise"
-    assert [label.split(",")[0] for label in labels[1:]] == names
+    assert [label.split(",")[0] for label in labels] == names
+    assert all(label.endswith("probable") for label in labels)
 
 
 def test_persistence_diagram_display_takes_references_and_infinity():
@@ -51,8 +52,8 @@ def test_persistence_diagram_display_of_an_expected_diagram_has_areas():
     points = [[0.1, 0.8, 1.5], [0.2, 0.5, 0.25], [0.3, np.inf, 1.0]]
     display = PersistenceDiagramDisplay([points], homology_dimensions=[1], upper=1.0).plot()
     circles = display.ax_.collections[1]
-    np.testing.assert_array_equal(circles.get_offsets()[:, 1], [0.8, 0.5, 1.0])
-    np.testing.assert_allclose(circles.get_sizes() / circles.get_sizes()[2], [1.5, 0.25, 1.0])
+    assert_array_equal(circles.get_offsets()[:, 1], [0.8, 0.5, 1.0])
+    assert_allclose(circles.get_sizes() / circles.get_sizes()[2], [1.5, 0.25, 1.0])
     (text,) = display.ax_.get_legend().get_texts()
     assert text.get_text() == "H1, 2.8 points per person"
 
@@ -141,3 +142,24 @@ def test_filtration_display_of_landmarks_shows_the_longest_loop(n_features):
         assert abs(steps.sum()) == 12 == np.abs(steps).sum() and (np.abs(steps) <= 3).all()
     drawn = sum(len(scatter.get_offsets()) for scatter in display.ax_.collections)
     assert drawn >= len(cloud) and len(display.ax_.lines) == bool(cycle)
+
+
+def test_points_are_as_opaque_as_probable_with_probabilities_that_do_not_overlap():
+    diagrams = [[[0.0, 2.0], [0.1, 0.4]], [[0.2, 0.9], [0.6, 0.8], [0.61, 0.8], [0.9, 0.92]], []]
+    stated = [[1.0, 0.7], [0.99, 0.3, 0.2, 0.0], []]
+    display = PersistenceDiagramDisplay(diagrams, probability=stated, error_bound=0.2).plot()
+    texts = [text.get_text() for text in display.ax_.texts]
+    assert texts == [">.99", ".70", ".99", ".30"]
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels == ["H0, 1 probable", "H1, 1 probable", "H2, 0 probable"]
+    opacities = [c.get_alpha() for c in display.ax_.collections if np.ndim(c.get_alpha()) == 1]
+    assert_allclose(opacities[1], [0.99, 0.3, 0.2, 0.12])
+    figure = display.to_plotly()
+    assert {trace.name for trace in figure.data if trace.name} == {"H0", "H1", "H2"}
+
+
+def test_display_without_an_answer_shows_the_band_of_noise():
+    stated = [np.array([1.0, np.nan])]
+    display = PersistenceDiagramDisplay([[[0, 2], [0.1, 0.4]]], probability=stated, error_bound=0.2)
+    labels = [text.get_text() for text in display.plot().ax_.get_legend().get_texts()]
+    assert labels == ["may be noise", "H0, 1 beyond noise"]
