@@ -22,10 +22,12 @@ from sklearn_dptda._typing import Bounds, FloatArray
 from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.filtration._dtm import neighbour_count
 from sklearn_dptda.filtration._grid_filtration import resolution_for
-from sklearn_dptda.model_selection._release_plan import ReleasePlan, rounded_up, threshold
+from sklearn_dptda.model_selection._release_plan import ReleasePlan, epsilon_rounded_up, threshold
+from sklearn_dptda.model_selection._simulated_feature import SimulatedFeature
 from sklearn_dptda.persistence import PrivatePersistence
 from sklearn_dptda.persistence._cubical import check_dimensions
 from sklearn_dptda.persistence._error_bounds import PART, DiagramErrors
+from sklearn_dptda.privacy._calibration import largest_valid
 from sklearn_dptda.privacy._parameters import check_confidence, check_positive, quoted
 from sklearn_dptda.utils._bounds import check_bounds
 
@@ -37,6 +39,8 @@ MASSES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6
 _DEFAULT_CAP = "private"
 # Share of its persistence that a feature may lose to the grid (doc/theory/error_bounds.md).
 _GRID_LOSS = 0.1
+# An epsilon that simulations find is too large by at most this part of it.
+_SIMULATED_PART = 0.05
 # Size of the model of a loop. Points of equal weight at this number of distances from the centre
 # (rings) and angles of half a circle represent the measure. Its function is computed at this number
 # of radii.
@@ -58,6 +62,8 @@ def plan_release(
     private: PrivatePersistence | None = None,
     n_features: int | Sequence[int] = 2,
     confidence: float = 0.95,
+    claim: Literal["bound", "probable"] = "bound",
+    max_advantage: float | None = None,
 ) -> ReleasePlan:
     """Find the smallest epsilon at which a private diagram shows a feature.
 
@@ -107,6 +113,17 @@ def plan_release(
     confidence : float, default=0.95
         Probability with which a feature of this persistence is flagged. For a
         loop, also the probability with which a sample has the loop.
+    claim : {"bound", "probable"}, default="bound"
+        What is said of the feature. ``"bound"`` flags it by the error bound, which holds
+        for every diagram with ``n_features`` long features. ``"probable"`` finds the
+        epsilon at which :meth:`PrivatePersistence.posterior` gives it a probability of at
+        least 95 %, in a share ``confidence`` of 40 simulated releases of a diagram that has
+        this feature alone. It needs between a quarter and two thirds of the epsilon, and
+        about a minute.
+    max_advantage : float, default=None
+        Largest advantage that an attack on one record may gain, in (0, 1); see
+        :class:`PrivacyRisk`. A plan whose epsilon allows more is refused, with the number
+        of points that would suffice. None accepts any epsilon.
 
     Returns
     -------
@@ -160,7 +177,12 @@ def plan_release(
         homology_dimension=homology_dimension,
         confidence=float(confidence),
         n_features=n_features,
+        claim=claim,
     )
+    if claim not in ("bound", "probable"):
+        raise ValueError(f"claim must be 'bound' or 'probable'; got {quoted(claim)}.")
+    if max_advantage is not None and not 0 < max_advantage < 1:
+        raise ValueError(f"max_advantage must be in (0, 1); got {quoted(max_advantage)}.")
     if (persistence is None) == (loop_radius is None):
         raise ValueError(
             "Say what to look for: give either loop_radius, or persistence together with m."
@@ -168,13 +190,34 @@ def plan_release(
     if persistence is None:
         _check_loop(loop_radius, share, spread, homology_dimension, high - low)
         masses = MASSES if m is None else np.atleast_1d(np.asarray(m, dtype=float)).tolist()
-        return search.best(search.loops(loop_radius, share, spread, masses))
+        candidates = search.loops(loop_radius, share, spread, masses)
+        return _accepted(search.best(candidates), max_advantage)
     if (share, spread) != (1.0, 0.0):
         raise ValueError("share and spread describe a loop and can only be used with loop_radius.")
     if not isinstance(m, Real):
         raise ValueError(f"m must be one number if persistence is given; got {quoted(m)}.")
     check_positive(persistence=persistence)
-    return search.best([search.candidate(float(m), float(persistence))])
+    plan = search.best([search.candidate(float(m), float(persistence))])
+    return _accepted(plan, max_advantage)
+
+
+def _accepted(plan, max_advantage):
+    """Return a plan, or raise ValueError if its epsilon allows a larger advantage."""
+    if max_advantage is None or plan.risk().advantage <= max_advantage:
+        return plan
+    private = plan.make_pipeline()[-1]
+
+    def is_accepted(epsilon):
+        guarantee = private.set_params(epsilon=epsilon)._guarantee_ahead(None)
+        return guarantee.risk().advantage <= max_advantage
+
+    allowed = largest_valid(is_accepted, 0.0, plan.epsilon)
+    # The noise is inversely proportional to the product of epsilon and the number of points.
+    n_points = math.ceil(plan.n_points * plan.epsilon / allowed)
+    raise ValueError(
+        f"max_advantage={max_advantage!r} allows epsilon={allowed:.3g}, but the feature needs "
+        f"epsilon={plan.epsilon:g}. Use about {n_points} points, or a larger max_advantage."
+    )
 
 
 def _coordinates(bounds, n_dims):
@@ -248,6 +291,7 @@ class _Candidate:
     persistence: float
     sampling_error: float
     grid_error: float
+    birth: float | None
 
     @property
     def sensitivity(self) -> float:
@@ -260,11 +304,23 @@ class _Candidate:
 
     def shown_at(self, epsilon, dimension) -> bool:
         """Whether the feature, of this dimension, is flagged."""
-        errors = self.errors.at(rounded_up(epsilon))
+        errors = self.errors.at(epsilon_rounded_up(epsilon))
         # Outside of these limits, the bound alone decides, and the floor is not computed.
         if not 2 * errors.bound < self.visible < 4 * errors.bound:
             return 2 * errors.bound < self.visible
         return bool(self.visible >= threshold(errors.bound, errors.noise_floor(dimension)))
+
+    def probable_at(self, epsilon, dimension, confidence) -> bool:
+        """Whether the feature is probable, given simulated releases of it alone."""
+        feature = SimulatedFeature(
+            self.errors.private,
+            self.errors.caps,
+            dimension,
+            self.visible,
+            self.birth,
+            self.errors.moved,
+        )
+        return feature.at(epsilon_rounded_up(epsilon)).is_probable(confidence)
 
 
 @dataclass(frozen=True)
@@ -278,6 +334,7 @@ class _Search:
     homology_dimension: int
     confidence: float
     n_features: int | Sequence[int]
+    claim: Literal["bound", "probable"]
 
     def loops(self, radius, share, spread, masses) -> Iterator[_Candidate]:
         """Yield a candidate for each mass at which the model has a loop."""
@@ -290,9 +347,11 @@ class _Search:
                 birth, death = (min(value, ahead.upper) for value in model.birth_and_death(m))
                 if death > birth:
                     lost = model.sampling_error(m, self.n_points, self.confidence)
-                    yield self.candidate(m, death - birth, lost, cap)
+                    yield self.candidate(m, death - birth, lost, cap, birth)
 
-    def candidate(self, m, persistence, sampling_error=0.0, cap=_DEFAULT_CAP) -> _Candidate:
+    def candidate(
+        self, m, persistence, sampling_error=0.0, cap=_DEFAULT_CAP, birth=None
+    ) -> _Candidate:
         """Return the filtration of a mass, with a grid that is fine enough for the persistence.
 
         ``cap`` is used if the caller has not given one.
@@ -314,6 +373,7 @@ class _Search:
             persistence=persistence,
             sampling_error=sampling_error,
             grid_error=ahead.grid_error,
+            birth=birth,
         )
 
     def _filtration(self, m, resolution, cap):
@@ -337,14 +397,16 @@ class _Search:
         # The noise is proportional to the sensitivity. In this order, the first candidate is nearly
         # always the best.
         candidates = sorted(candidates, key=lambda c: c.visible / c.sensitivity, reverse=True)
-        chosen, least = self._least(candidates)
+        find = self._least if self.claim == "bound" else self._least_probable
+        chosen, least = find(candidates)
         if chosen is None:
             raise ValueError(_hopeless(candidates))
         dearer = None
-        if self.max_distance is None and chosen.filtration.max_distance != _DEFAULT_CAP:
+        other = self.claim == "bound" and self.max_distance is None
+        if other and chosen.filtration.max_distance != _DEFAULT_CAP:
             others = [c for c in candidates if c.filtration.max_distance == _DEFAULT_CAP]
             _, dearer = self._least(others)
-        errors = chosen.errors.at(rounded_up(least))
+        errors = chosen.errors.at(epsilon_rounded_up(least))
         sensitivity, upper = errors.caps[0]
         return ReleasePlan(
             n_points=self.n_points,
@@ -361,6 +423,7 @@ class _Search:
             upper=upper,
             homology_dimension=self.homology_dimension,
             confidence=self.confidence,
+            claim=self.claim,
             _filtration=chosen.filtration,
             _errors=errors,
             epsilon_without_cap=dearer,
@@ -381,6 +444,18 @@ class _Search:
                 if epsilon < least:
                     chosen, least = candidate, epsilon
         return chosen, least
+
+    def _least_probable(self, candidates):
+        """Return the best candidate of little noise, and the epsilon that makes it probable."""
+        for candidate in candidates:
+            if candidate.visible > 2 * candidate.sensitivity:
+                probable = partial(
+                    candidate.probable_at,
+                    dimension=self.homology_dimension,
+                    confidence=self.confidence,
+                )
+                return candidate, candidate.errors.least_epsilon(probable, _SIMULATED_PART)
+        return None, math.inf
 
 
 def _hopeless(candidates):

@@ -13,8 +13,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import DTMFiltration
+from sklearn_dptda.model_selection._simulated_feature import PROBABLE
 from sklearn_dptda.persistence._error_bounds import DiagramErrors
 from sklearn_dptda.persistence._error_statement import FEATURE_NAMES
+from sklearn_dptda.privacy._risk import PrivacyRisk, rounded_up
 
 # Number of values of a curve in each factor of ten of epsilon.
 _EPSILONS_PER_DECADE = 8
@@ -91,6 +93,8 @@ class ReleasePlan:
         Homology dimension of the feature.
     confidence : float
         Probability with which the bounds hold.
+    claim : {"bound", "probable"}
+        What is said of the feature.
     epsilon_without_cap : float or None
         Smallest epsilon under the default cap, if the plan has another cap. ``inf``
         if no epsilon shows the feature.
@@ -118,6 +122,7 @@ class ReleasePlan:
     upper: float
     homology_dimension: int
     confidence: float
+    claim: str
     _filtration: DTMFiltration = field(repr=False)
     _errors: DiagramErrors = field(repr=False)
     epsilon_without_cap: float | None = None
@@ -136,6 +141,22 @@ class ReleasePlan:
             A new, unfitted pipeline. Set an accountant before you fit it.
         """
         return make_pipeline(clone(self._filtration), clone(self._errors.private))
+
+    def risk(self, prior: float = 0.5, fpr: float = 0.01) -> PrivacyRisk:
+        """Compute what the release can tell about one record.
+
+        Parameters
+        ----------
+        prior : float, default=0.5
+            Probability, before the release, that an accusation is right.
+        fpr : float, default=0.01
+            Rate of false accusations.
+
+        Returns
+        -------
+        PrivacyRisk
+        """
+        return self._errors.private._guarantee_ahead(None).risk(prior, fpr)
 
     def curve(self, epsilons: ArrayLike | None = None) -> PlanCurve:
         """Compute error bounds and thresholds over a range of epsilon.
@@ -170,13 +191,22 @@ class ReleasePlan:
             dearer = self.epsilon_without_cap
             takes = "no epsilon shows it" if math.isinf(dearer) else f"this takes {dearer:.3g}"
             without = f" Under the default cap of distances, {takes}."
-        return (
+        shows = (
             f"epsilon={self.epsilon:g} with m={self.m:g}{cap} and {self.resolution} grid nodes "
             f"per axis shows a {name} of {self.n_points} points that persists for "
-            f"{self.persistence:.3g}, {lost}. With a probability of {100 * self.confidence:g} %, "
-            f"the noise moves points by at most {self.error_bound:.3g}. With the same "
-            f"probability, if there is no {name}, the noise shows none that persists for more than "
-            f"{self.noise_floor:.3g}.{without}"
+            f"{self.persistence:.3g}, {lost}."
+        )
+        advantage = rounded_up(self.risk().advantage)
+        risk = f" An attack on one record gains an advantage of at most {advantage} over guessing."
+        often = f"With a probability of {100 * self.confidence:g} %"
+        if self.claim == "probable":
+            return (
+                f"{shows} {often}, its stated probability is at least {100 * PROBABLE:g} %.{risk}"
+            )
+        return (
+            f"{shows} {often}, the noise moves points by at most {self.error_bound:.3g}. With the "
+            f"same probability, if there is no {name}, the noise shows none that persists for more "
+            f"than {self.noise_floor:.3g}.{without}{risk}"
         )
 
 
@@ -189,7 +219,7 @@ def threshold(error, floor):
     return 2 * error + np.minimum(2 * error, floor)
 
 
-def rounded_up(epsilon):
+def epsilon_rounded_up(epsilon):
     """Round epsilon up to three digits, so that the printed value is the exact one."""
     digits = 2 - math.floor(math.log10(epsilon))
     return round(math.ceil(epsilon * 10.0**digits) / 10.0**digits, max(digits, 0))

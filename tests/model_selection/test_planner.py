@@ -1,6 +1,7 @@
 """Plans: the model is compared with closed forms and samples, and the epsilon with releases."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +10,9 @@ from scipy.stats import binom, norm
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.filtration import distance_to_measure
 from sklearn_dptda.filtration._grid_filtration import resolution_for
-from sklearn_dptda.model_selection import plan_release
+from sklearn_dptda.model_selection import _simulated_feature, plan_release
 from sklearn_dptda.model_selection._planner import MASSES, LoopModel, bounds_ahead
-from sklearn_dptda.model_selection._release_plan import rounded_up, threshold
+from sklearn_dptda.model_selection._release_plan import epsilon_rounded_up, threshold
 from sklearn_dptda.persistence import CubicalPersistence, bottleneck_distance
 from sklearn_dptda.published import PublishedPersistence
 
@@ -220,7 +221,7 @@ def test_release_plan_prints_a_sentence(plan):
 
 def test_rounded_up_is_at_most_one_percent_more():
     for epsilon in (1.0, 1.001, 0.0012345, 1234.5, 99.95, 7.07):
-        rounded = rounded_up(epsilon)
+        rounded = epsilon_rounded_up(epsilon)
         assert epsilon <= rounded <= 1.01 * epsilon
         assert float(f"{rounded:.3g}") == rounded
 
@@ -336,3 +337,66 @@ def test_plan_release_error_bound_holds_in_releases():
     assert beyond(1.0) <= most
     # The bound is that of the worst diagram, and a plan for a tenth of it would be caught.
     assert beyond(0.1) > most
+
+
+@pytest.mark.laws
+def test_plan_of_a_probable_loop_needs_less_epsilon(monkeypatch, plan):
+    monkeypatch.setattr(_simulated_feature, "N_RELEASES", 4)
+    private = PrivatePersistence(homology_dimensions=1)
+    loop = {"loop_radius": 1.0, "spread": 0.1, "m": 0.25, "max_distance": 1.0}
+    probable = plan_release(800, BOX, **loop, private=private, claim="probable")
+    assert 0.3 * plan.epsilon < probable.epsilon < 0.9 * plan.epsilon
+    assert "its stated probability is at least 95 %" in str(probable)
+    again = plan_release(800, BOX, **loop, private=private, claim="probable")
+    assert again.epsilon == probable.epsilon
+    with pytest.raises(ValueError, match="claim must be 'bound' or 'probable'"):
+        plan_release(800, BOX, **loop, claim="sure")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("n", [300, 3000])
+def test_probable_loop_of_a_plan_is_probable_in_samples(n):
+    loop = {"loop_radius": 1.0, "spread": 0.1, "m": 0.25, "max_distance": 1.0}
+    probable = plan_release(n, BOX, **loop, claim="probable")
+    rng, shown = np.random.default_rng(3), 0
+    pipeline = probable.make_pipeline()
+    for seed in range(40):
+        pipeline[-1].set_params(random_state=seed)
+        diagrams = pipeline.fit_transform([ring(rng, n)])
+        probability = pipeline[-1].posterior(diagrams)[0].probability[1]
+        shown += bool((probability >= 0.95).any())
+    # 95 % are expected: 27 of 40 or fewer have a probability below 1e-6.
+    assert binom.cdf(27, 40, 0.95) < 1e-6
+    assert shown > 27
+
+
+def test_feature_is_simulated_under_each_cap():
+    caps = [(0.01, 1.0), (0.006, 0.6)]
+    feature = _simulated_feature.SimulatedFeature(
+        PrivatePersistence(1.0), caps, dimension=1, persistence=0.5, birth=0.3
+    )
+    for upper, death in ((1.0, 0.8), (0.6, 0.6)):
+        components, loops = feature._exact(upper, (0, 1))
+        np.testing.assert_allclose(components, [[0.3, upper]])
+        np.testing.assert_allclose(loops, [[0.3, death]])
+    unknown = replace(feature, birth=None, dimension=0)
+    components, loops = unknown._exact(1.0, (0, 1))
+    np.testing.assert_allclose(components, [[0.5 / 3, 1.0], [0.5 / 3, 0.5 / 3 + 0.5]])
+    assert len(loops) == 0
+
+
+def test_plan_refuses_a_larger_advantage_and_names_the_number_of_points(plan):
+    private = PrivatePersistence(homology_dimensions=1)
+    loop = {"loop_radius": 1.0, "spread": 0.1, "m": 0.25, "max_distance": 1.0}
+    advantage = plan.risk().advantage
+    # That of an exponential mechanism, in closed form.
+    assert advantage == pytest.approx(math.tanh(plan.epsilon / 4))
+    same = plan_release(800, BOX, **loop, private=private, max_advantage=1.01 * advantage)
+    assert same.epsilon == plan.epsilon
+    with pytest.raises(ValueError, match=r"max_advantage=0\.1 allows epsilon=0\.401") as refused:
+        plan_release(800, BOX, **loop, private=private, max_advantage=0.1)
+    n = int(str(refused.value).split("about ")[1].split()[0])
+    enough = plan_release(n, BOX, **loop, private=private, max_advantage=0.1)
+    assert enough.risk().advantage <= 0.1
+    with pytest.raises(ValueError, match="max_advantage must be in"):
+        plan_release(800, BOX, **loop, max_advantage=1.0)
