@@ -125,12 +125,14 @@ def draw(rows):
     out.mkdir(parents=True, exist_ok=True)
     figure, ax = plt.subplots(figsize=(5, 4.4), layout="constrained")
     ax.plot([0, 1], [0, 1], color="0.7", lw=1)
-    for _, n, stated, real in rows:
+    for i, (_, n, stated, real) in enumerate(rows):
         limits = binomtest(round(real * n), n).proportion_ci(0.95)
         ax.plot([stated, stated], limits, color="#0072B2", lw=1.5)
         ax.plot(stated, real, "o", color="#0072B2", ms=6)
-        at = {"xytext": (7, -9), "textcoords": "offset points", "fontsize": "small"}
-        ax.annotate(str(n), (stated, real), color="0.35", **at)
+        # Numbers of points whose neighbours are close are on the other side.
+        is_close = i + 1 < len(rows) and rows[i + 1][2] - stated < 0.05
+        at = {"xytext": (-20 if is_close else 7, -9), "textcoords": "offset points"}
+        ax.annotate(str(n), (stated, real), color="0.35", fontsize="small", **at)
     ax.set(xlabel="stated probability (mean)", ylabel="share of real points")
     ax.set(xlim=(-0.03, 1.06), ylim=(-0.03, 1.03), aspect="equal")
     path = out / "reliability.png"

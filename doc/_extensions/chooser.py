@@ -33,6 +33,17 @@ COLUMNS = (
         ),
     ),
     (
+        "People",
+        "one cloud, series or row of each",
+        (
+            ("Mean of their features, with a band", ("PrivateMean",)),
+            ("Do two groups differ?", ("private_two_sample_test",)),
+            ("Classify them, labels included", ("DPLinearDiscriminantAnalysis",)),
+            ("Their expected diagram", ("PersistenceMass",)),
+            ("Features of each person", ("SortedLifetimes",)),
+        ),
+    ),
+    (
         "A network",
         "one edge is one record",
         (
@@ -55,6 +66,7 @@ COLUMNS = (
 # Questions that arise with every estimator, drawn above the columns.
 AROUND = (
     ("Which epsilon do I need?", "plan_release"),
+    ("What does it risk?", "PrivacyRisk"),
     ("Unknown bounds?", "PrivateBounds"),
     ("More than one release?", "PrivacyAccountant"),
     ("What does a search cost?", "planned_loss"),
