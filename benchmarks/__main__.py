@@ -13,6 +13,7 @@ from benchmarks import (
     dtm,
     fits,
     graphs,
+    head_to_head,
     landmarks,
     ledgers,
     noise,
@@ -40,6 +41,7 @@ BENCHMARKS = {
     "dtm": dtm,
     "fits": fits,
     "graphs": graphs,
+    "head_to_head": head_to_head,
     "landmarks": landmarks,
     "ledgers": ledgers,
     "noise": noise,
@@ -62,6 +64,8 @@ def main():
     parser.add_argument("names", nargs="*", metavar="name", help=f"any of {known} (default: all)")
     parser.add_argument("--quick", action="store_true", help="small sizes, as a test of the code")
     arguments = parser.parse_args()
+    # The names are those of files; "head-to-head" is accepted as well.
+    arguments.names = [name.replace("-", "_") for name in arguments.names]
     unknown = set(arguments.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"unknown benchmarks: {', '.join(sorted(unknown))}. Choose from {known}.")
