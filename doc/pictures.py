@@ -75,10 +75,11 @@ def reading():
 
 def which_epsilon():
     """Advantage and posterior of the best attack, for three kinds of releases."""
+    k_means = {"bounds": (0, 1), "delta": 1e-6, "adjacency": "replace-one"}
     kinds = {
         "counts, graphs, measures": (PrivateBettiNumbers, {}, GREY),
         "diagrams": (PrivatePersistence, {}, BLUE),
-        "mixtures, k-means (delta 1e-6)": (DPLloyd, {"bounds": (0, 1), "delta": 1e-6}, RED),
+        "mixtures, k-means (delta 1e-6)": (DPLloyd, k_means, RED),
     }
     epsilons = np.geomspace(0.05, 10, 40)
     figure, axes = panels(2, height=3.8)

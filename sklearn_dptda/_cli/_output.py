@@ -52,7 +52,7 @@ def write_json(path, guarantee, **content):
     """Write a JSON file that contains the guarantee and further fields."""
     names = ("epsilon", "delta", "adjacency", "unit", "seeded")
     promised = {"text": str(guarantee), **{name: getattr(guarantee, name) for name in names}}
-    promised["advantage"] = guarantee.risk().advantage
+    promised["advantage"] = guarantee.advantage
     head = {"format_version": FORMAT_VERSION, "release": path.stem, "guarantee": promised}
     text = json.dumps(_finite({**head, **content}), indent=1, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")

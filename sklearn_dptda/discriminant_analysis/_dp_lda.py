@@ -303,7 +303,8 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         # The choice of a part of the box is not a Gaussian mechanism.
         mu = gaussian_mu_with_choice(epsilon, delta, CHOICE_SHARE)
         choice = 2 * mu * math.sqrt(CHOICE_SHARE)
-        return mu, LossLaw(choices=(choice,), mu=mu * math.sqrt(1 - CHOICE_SHARE))
+        # It depends on noisy counts that are drawn before.
+        return mu, LossLaw(choices=(choice,), mu=mu * math.sqrt(1 - CHOICE_SHARE), mixed=True)
 
     def _mechanism(self) -> str:
         if self.delta == 0:

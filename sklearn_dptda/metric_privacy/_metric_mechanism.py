@@ -42,6 +42,7 @@ from sklearn_dptda.privacy import (
 from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.privacy._parameters import comparable, quoted
 from sklearn_dptda.privacy._release import state
+from sklearn_dptda.privacy._risk import Curve, LossLaw
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._distances import check_diagram
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin
@@ -128,6 +129,11 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
             and self.public_parameters
             and not self.seeded
         )
+
+    def _curve(self) -> Curve:
+        # A check found this loss between two records.
+        excess = 1.0 if self.attained is None else max(1.0, self.attained / self.alpha)
+        return LossLaw((self.epsilon * excess,)).delta
 
     def _is_kept(self) -> bool:
         return self.attained is None or self.attained <= self.alpha * (1 + _ATTAINED_TOLERANCE)

@@ -9,17 +9,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklearn_dptda._typing import FloatArray
+from sklearn_dptda._typing import Adjacency, FloatArray
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
     PrivacyLoss,
 )
 from sklearn_dptda.privacy._default_accountant import default_accountant
-from sklearn_dptda.privacy._guarantee import Budget, Sums, risk_of, sum_of_laws
+from sklearn_dptda.privacy._guarantee import (
+    Budget,
+    Sums,
+    curve_of,
+    kind_of_unit,
+    sum_of_laws,
+)
 from sklearn_dptda.privacy._ledger import Payment
 from sklearn_dptda.privacy._release_key import Turn
-from sklearn_dptda.privacy._risk import PrivacyRisk, rounded_up
+from sklearn_dptda.privacy._risk import Curve, PrivacyRisk, advantage_of, sentence_of
 
 
 @dataclass(frozen=True)
@@ -126,10 +132,35 @@ class PlannedLoss:
         -------
         PrivacyRisk
             Bounds for every attack by someone who knows all other records.
+
+        Raises
+        ------
+        ValueError
+            If the releases have different adjacencies or privacy units, so that no
+            record has a common risk.
         """
+        adjacency = self._adjacency()
+        if adjacency is None:
+            raise ValueError(
+                "the releases have different neighbours, so their risks do not add. Give the same "
+                "adjacency to all steps, and groups to all or none of them."
+            )
+        return PrivacyRisk.of(self._curve(), prior, fpr, adjacency)
+
+    def _adjacency(self) -> Adjacency | None:
+        """Return the adjacency of all releases, or None if their neighbours differ in kind."""
+        neighbours = {
+            (each.guarantee.adjacency, kind_of_unit(each.guarantee.unit)) for each in self.releases
+        }
+        if len(neighbours) > 1:
+            return None
+        return next(iter(neighbours))[0] if neighbours else "replace-one"
+
+    def _curve(self) -> Curve:
         charges = [(release.guarantee.charge, release.count) for release in self.releases]
-        each = [release.guarantee for release in self.releases for _ in range(release.count)]
-        return risk_of(Sums.of(charges), sum_of_laws(each), prior, fpr)
+        # A bound of several plans is one of their sums, but not of their laws.
+        releases = [(release.guarantee, release.count) for release in self.releases]
+        return curve_of(Sums.of(charges), None if self.at_most else sum_of_laws(releases))
 
     def check(self) -> None:
         """Check whether the budgets cover the releases. Nothing is spent.
@@ -243,12 +274,14 @@ class PlannedLoss:
             return "No release: nothing is paid."
         loss, payer = self.total(), self._payer()
         rule = "basic" if payer is None else payer.composition
+        adjacency, risk = self._adjacency(), ""
+        if adjacency is not None:
+            risk = f" {sentence_of(advantage_of(self._curve()), adjacency)}"
         count = f"{'At most ' * self.at_most}{self.n_releases} release{'s' * (self.n_releases > 1)}"
         count += " in a rehearsal" * self.rehearsed
         return (
             f"{count}: {', '.join(map(str, self.releases))}; together epsilon={loss.epsilon:g}, "
-            f"delta={loss.delta:g} by {rule} composition. An attack on one record gains an "
-            f"advantage of at most {rounded_up(self.risk().advantage)} over guessing."
+            f"delta={loss.delta:g} by {rule} composition.{risk}"
         )
 
 

@@ -41,6 +41,10 @@ _DEFAULT_CAP = "private"
 _GRID_LOSS = 0.1
 # An epsilon that simulations find is too large by at most this part of it.
 _SIMULATED_PART = 0.05
+# The largest share of simulated releases that can be asked for.
+_MOST_CONFIDENCE = 0.95
+# The least epsilon that a plan names for an advantage, as a share of the one that is needed.
+_LEAST_SHARE = 1e-6
 # Size of the model of a loop. Points of equal weight at this number of distances from the centre
 # (rings) and angles of half a circle represent the measure. Its function is computed at this number
 # of radii.
@@ -181,6 +185,8 @@ def plan_release(
     )
     if claim not in ("bound", "probable"):
         raise ValueError(f"claim must be 'bound' or 'probable'; got {quoted(claim)}.")
+    if claim == "probable":
+        _check_probable(private, confidence)
     if max_advantage is not None and not 0 < max_advantage < 1:
         raise ValueError(f"max_advantage must be in (0, 1); got {quoted(max_advantage)}.")
     if (persistence is None) == (loop_radius is None):
@@ -192,6 +198,11 @@ def plan_release(
         masses = MASSES if m is None else np.atleast_1d(np.asarray(m, dtype=float)).tolist()
         candidates = search.loops(loop_radius, share, spread, masses)
         return _accepted(search.best(candidates), max_advantage)
+    if homology_dimension >= len(low):
+        raise ValueError(
+            f"homology_dimension={homology_dimension!r} needs points of more than "
+            f"{len(low)} coordinates. Give n_dims, or bounds for each coordinate."
+        )
     if (share, spread) != (1.0, 0.0):
         raise ValueError("share and spread describe a loop and can only be used with loop_radius.")
     if not isinstance(m, Real):
@@ -203,21 +214,37 @@ def plan_release(
 
 def _accepted(plan, max_advantage):
     """Return a plan, or raise ValueError if its epsilon allows a larger advantage."""
-    if max_advantage is None or plan.risk().advantage <= max_advantage:
+    if (
+        max_advantage is None
+        or plan.make_pipeline()[-1]._guarantee_ahead(None).advantage <= max_advantage
+    ):
         return plan
     private = plan.make_pipeline()[-1]
 
     def is_accepted(epsilon):
         guarantee = private.set_params(epsilon=epsilon)._guarantee_ahead(None)
-        return guarantee.risk().advantage <= max_advantage
+        return guarantee.advantage <= max_advantage
 
-    allowed = largest_valid(is_accepted, 0.0, plan.epsilon)
+    allowed = largest_valid(is_accepted, plan.epsilon * _LEAST_SHARE, plan.epsilon)
     # The noise is inversely proportional to the product of epsilon and the number of points.
     n_points = math.ceil(plan.n_points * plan.epsilon / allowed)
     raise ValueError(
         f"max_advantage={max_advantage!r} allows epsilon={allowed:.3g}, but the feature needs "
         f"epsilon={plan.epsilon:g}. Use about {n_points} points, or a larger max_advantage."
     )
+
+
+def _check_probable(private, confidence):
+    if not hasattr(private, "posterior"):
+        raise ValueError(
+            "claim='probable' needs a private estimator with a posterior: mechanism='exact', "
+            "utility='max', base_measure='spike-slab' and slab='uniform'."
+        )
+    if confidence > _MOST_CONFIDENCE:
+        raise ValueError(
+            f"confidence={confidence!r} must be at most {_MOST_CONFIDENCE} with claim='probable', "
+            "because it is the share of 40 simulated releases."
+        )
 
 
 def _coordinates(bounds, n_dims):

@@ -13,10 +13,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import DTMFiltration
-from sklearn_dptda.model_selection._simulated_feature import PROBABLE
+from sklearn_dptda.model_selection._simulated_feature import N_RELEASES, PROBABLE, allowed_misses
 from sklearn_dptda.persistence._error_bounds import DiagramErrors
 from sklearn_dptda.persistence._error_statement import FEATURE_NAMES
-from sklearn_dptda.privacy._risk import PrivacyRisk, rounded_up
+from sklearn_dptda.privacy._risk import PrivacyRisk, sentence_of
 
 # Number of values of a curve in each factor of ten of epsilon.
 _EPSILONS_PER_DECADE = 8
@@ -196,12 +196,14 @@ class ReleasePlan:
             f"per axis shows a {name} of {self.n_points} points that persists for "
             f"{self.persistence:.3g}, {lost}."
         )
-        advantage = rounded_up(self.risk().advantage)
-        risk = f" An attack on one record gains an advantage of at most {advantage} over guessing."
+        guarantee = self._errors.private._guarantee_ahead(None)
+        risk = f" {sentence_of(guarantee.advantage, guarantee.adjacency)}"
         often = f"With a probability of {100 * self.confidence:g} %"
         if self.claim == "probable":
+            least = N_RELEASES - allowed_misses(self.confidence)
             return (
-                f"{shows} {often}, its stated probability is at least {100 * PROBABLE:g} %.{risk}"
+                f"{shows} In {least} of {N_RELEASES} simulated releases, its stated probability "
+                f"is at least {100 * PROBABLE:g} %.{risk}"
             )
         return (
             f"{shows} {often}, the noise moves points by at most {self.error_bound:.3g}. With the "

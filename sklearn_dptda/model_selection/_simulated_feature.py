@@ -23,6 +23,11 @@ N_RELEASES, PROBABLE = 40, 0.95
 _BORN = 1 / 3
 
 
+def allowed_misses(confidence: float) -> int:
+    """Return the largest number of simulated releases that need not show the feature."""
+    return int((1 - confidence) * N_RELEASES + 1e-9)
+
+
 @dataclass(frozen=True)
 class SimulatedFeature:
     """A feature of a public persistence, and the law of the release that should show it.
@@ -48,7 +53,7 @@ class SimulatedFeature:
         dimensions, _ = check_dimensions(self.private.homology_dimensions)
         mechanism = mechanism_of(self.private, dimensions)
         assert isinstance(mechanism, ExactMechanism)
-        misses = int((1 - confidence) * N_RELEASES + 1e-9)
+        misses = allowed_misses(confidence)
         for seed in range(N_RELEASES):
             misses -= not self._is_shown(mechanism, dimensions, seed)
             if misses < 0:
@@ -66,9 +71,11 @@ class SimulatedFeature:
         released = ReleasedDiagrams.of(mechanism, drawn, dimensions, self.caps, cap, self.moved)
         posterior = released.posterior(1.0)
         q = dimensions.index(self.dimension)
-        # In dimension 0, only the essential component dies at the upper bound.
-        finite = drawn[q][:, 1] < self.caps[0][1] if self.dimension == 0 else slice(None)
-        return bool((posterior.probability[q][finite] >= PROBABLE).any())
+        points, feature = drawn[q], exact[place][q][-1:]
+        # A point is near the feature if both are closer to each other than to the diagonal.
+        reach = np.minimum(np.ptp(points, axis=1), np.ptp(feature, axis=1)) / 2
+        near = np.abs(points - feature).max(axis=1) <= reach if len(feature) else False
+        return bool(((posterior.probability[q] >= PROBABLE) & near).any())
 
     def _exact(self, upper: float, dimensions: tuple[int, ...]) -> list[FloatArray]:
         """Return the exact diagrams under a cap with this upper bound of the values."""

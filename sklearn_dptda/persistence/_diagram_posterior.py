@@ -6,6 +6,7 @@ Proof: doc/theory/posterior.md, "The rule".
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Self
 
 import numpy as np
@@ -31,7 +32,7 @@ _SHORTEST = 3.0
 # Gates of a smaller cap, which are unknown, in scales of noise, and how fast their prior falls.
 _GATES, _GATE_DECAY = np.array([0.0, 1, 2, 3, 5, 8, 12, 18]), 1 / 3
 # Draws of a smaller share of the largest weight are not kept.
-_LEAST_WEIGHT = 1e-9
+_LEAST_WEIGHT = 1e-7
 
 
 class DiagramPosterior:
@@ -220,6 +221,8 @@ class DiagramPosterior:
             For each draw, one diagram for each dimension, in the units of the filtration. The
             list is empty if ``converged`` is False.
         """
+        if not (isinstance(n_diagrams, Integral) and n_diagrams >= 1):
+            raise ValueError(f"n_diagrams={quoted(n_diagrams)} must be an integer of at least 1.")
         if not self.converged:
             return []
         # Systematic resampling: equal steps through the cumulative weights.

@@ -276,7 +276,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         diagrams : list of ndarray of shape (n, 2), or list of lists of them
             What the last call of :meth:`transform` returned.
         expected_features : float, default=1.0
-            Number of features of each exact diagram that the public prior expects, up to 10: the
+            Number of features of each exact diagram that the public prior expects, 0.01 to 10: the
             middle one of three means. Choose it without looking at the data. It matters where the
             release says little.
 
@@ -287,12 +287,13 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         """
         check_is_fitted(self)
         self._check_promise()
-        if not (isinstance(expected_features, Real) and 0 < expected_features <= 10):
+        if not (isinstance(expected_features, Real) and 0.01 <= expected_features <= 10):
             raise ValueError(
-                f"expected_features must be above 0, up to 10; got {quoted(expected_features)}."
+                f"expected_features must be from 0.01 to 10; got {quoted(expected_features)}."
             )
         diagrams = list(diagrams)
-        if not self._public or len(diagrams) != len(self._public):
+        # An estimator that was pickled by an earlier version has no law of its last release.
+        if len(diagrams) != len(getattr(self, "_public", ())) or not diagrams:
             raise ValueError(
                 "diagrams must be what the last transform of this estimator returned, one release "
                 "for each cloud."

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Real
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self, cast
 
 from sklearn_dptda._typing import Adjacency, PathLike
 from sklearn_dptda.privacy._default_accountant import close_block, open_block
@@ -18,7 +18,7 @@ from sklearn_dptda.privacy._guarantee import (
     PrivacyGuarantee,
     PrivacyLoss,
     check_adjacency,
-    risk_of,
+    curve_of,
 )
 from sklearn_dptda.privacy._ledger import Ledger, Payment
 from sklearn_dptda.privacy._ledger_extract import changes_in, extract_of
@@ -396,7 +396,9 @@ class PrivacyAccountant:
     def risk(self, prior: float = 0.5, fpr: float = 0.01) -> PrivacyRisk:
         """Compute what all releases so far together can tell about one record.
 
-        The ledger has the losses, not the mechanisms, so this is an upper bound.
+        The ledger has the losses, not the mechanisms, so this is an upper bound. It is for losses
+        that are fixed in advance. If you choose them by looking at earlier releases, compute the
+        risk of the whole budget.
 
         Parameters
         ----------
@@ -410,7 +412,9 @@ class PrivacyAccountant:
         PrivacyRisk
             Bounds for every attack by someone who knows all other records.
         """
-        return risk_of(self._ledger.read().sums, None, prior, fpr)
+        state = self._ledger.read()
+        adjacency = cast(Adjacency, state.adjacency or "replace-one")
+        return PrivacyRisk.of(curve_of(state.sums, None), prior, fpr, adjacency)
 
     def spends(self) -> SpendHistory:
         """Return the history of all payments: day, cost, release and estimator.

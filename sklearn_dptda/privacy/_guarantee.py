@@ -13,14 +13,25 @@ from fractions import Fraction
 from html import escape
 from typing import Any, NamedTuple, Self, TypeAlias
 
-from sklearn_dptda._typing import Adjacency
+import numpy as np
+
+from sklearn_dptda._typing import Adjacency, FloatArray
 from sklearn_dptda.privacy._calibration import check_epsilon, pure_rho, zcdp_epsilon, zcdp_rho
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.privacy._risk import LossLaw, PrivacyRisk, delta_of_charge, rounded_up
+from sklearn_dptda.privacy._risk import (
+    Curve,
+    LossLaw,
+    PrivacyRisk,
+    advantage_of,
+    delta_of_charge,
+    sentence_of,
+)
 
 # Factor by which sums may exceed a budget. Ten losses of 0.1 must fit a budget of 1, although the
 # sum of their floats is slightly larger.
 _BUDGET_TOLERANCE = 1 + 1e-12
+# Rounding errors of the delta of a law, in relation to the stated one and absolute.
+_LAW_TOLERANCE, _LAW_ERROR = 1e-6, 1e-12
 
 # An exact number, or infinity.
 _Exact: TypeAlias = Fraction | float
@@ -286,16 +297,22 @@ def kind_of_unit(unit: str) -> str:
     return "part" if unit in _PARTS else unit
 
 
-def risk_of(sums: Sums, law: LossLaw | None, prior: float, fpr: float) -> PrivacyRisk:
-    """Return the risk of releases with these sums, and with this law if it is known."""
+def curve_of(sums: Sums, law: LossLaw | None) -> Curve:
+    """Return the curve of releases with these sums, and with this law if it is known."""
     epsilon, delta, rho = map(_rounded, sums)
-    return PrivacyRisk.of(delta_of_charge(epsilon, min(delta, 1.0), rho), law, prior, fpr)
+    charge = delta_of_charge(epsilon, min(delta, 1.0), rho)
+
+    def curve(losses: FloatArray) -> FloatArray:
+        bound = charge(losses)
+        return bound if law is None else np.minimum(bound, law.delta(losses))
+
+    return curve
 
 
-def sum_of_laws(guarantees: "Iterable[PrivacyGuarantee]") -> LossLaw | None:
+def sum_of_laws(releases: "Iterable[tuple[PrivacyGuarantee, int]]") -> LossLaw | None:
     """Return the law of the losses of several releases together, or None if one is unknown."""
     total = LossLaw()
-    for each in guarantees:
+    for each, count in releases:
         law = each.law
         if law is None and each.delta == 0:
             law = LossLaw((each.epsilon,))
@@ -303,7 +320,7 @@ def sum_of_laws(guarantees: "Iterable[PrivacyGuarantee]") -> LossLaw | None:
             law = LossLaw(zcdp=each.charge.concentrated)
         if law is None:
             return None
-        total += law
+        total += law * count
     return total
 
 
@@ -375,10 +392,19 @@ class PrivacyGuarantee:
     def __post_init__(self) -> None:
         if self.law is not None:
             object.__setattr__(self, "rho", self.law.rho)
+            self._check_law(self.law)
         Charge(self.epsilon, self.delta, self.rho)
         check_adjacency(self.adjacency)
         if not self.unit:
             raise ValueError("unit must name the privacy unit, such as 'one row'.")
+
+    def _check_law(self, law: LossLaw) -> None:
+        """Raise ValueError if the law loses more than epsilon and delta say."""
+        # The curve of several choices or of mixed parts is an upper bound.
+        if law.mixed or law.zcdp or len(law.choices) > 1 or math.isinf(self.epsilon):
+            return
+        if law.delta(np.array(self.epsilon)) > self.delta * (1 + _LAW_TOLERANCE) + _LAW_ERROR:
+            raise ValueError("the law of the loss is not that of epsilon and delta.")
 
     def __add__(self, other: object) -> "PrivacyGuarantee":
         """Guarantee of two releases of the same records together, by basic composition."""
@@ -403,7 +429,7 @@ class PrivacyGuarantee:
             public_parameters=self.public_parameters and other.public_parameters,
             rho=self.charge.concentrated + other.charge.concentrated,
             labels=self.labels or other.labels,
-            law=sum_of_laws([self, other]),
+            law=sum_of_laws([(self, 1), (other, 1)]),
         )
 
     @property
@@ -439,7 +465,15 @@ class PrivacyGuarantee:
         >>> round(guarantee.risk().advantage, 3)
         0.094
         """
-        return risk_of(Sums.of([(self.charge, 1)]), sum_of_laws([self]), prior, fpr)
+        return PrivacyRisk.of(self._curve(), prior, fpr, self.adjacency)
+
+    def _curve(self) -> Curve:
+        return curve_of(Sums.of([(self.charge, 1)]), sum_of_laws([(self, 1)]))
+
+    @property
+    def advantage(self) -> float:
+        """Largest advantage of an attack on one record, the first number of :meth:`risk`."""
+        return advantage_of(self._curve())
 
     def to_dp_event(self) -> Any:
         """Return the guarantee as an event of the library ``dp_accounting``.
@@ -503,9 +537,8 @@ class PrivacyGuarantee:
         labels *= self.labels
         text = (
             f"(epsilon={self.epsilon:g}, delta={self.delta:g})-differential privacy for {verb} "
-            f"{self.unit}{labels}{known}: {self.released}, drawn by the {self.mechanism}. An "
-            "attack on one record gains an advantage of at most "
-            f"{rounded_up(self.risk().advantage)} over guessing."
+            f"{self.unit}{labels}{known}: {self.released}, drawn by the {self.mechanism}. "
+            f"{sentence_of(self.advantage, self.adjacency)}"
         )
         if not self.exact:
             text += (

@@ -5,21 +5,26 @@ Proof: doc/theory/risk.md, "The attack".
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import permutations
 from typing import Self, TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr
+from scipy.stats import binom
 
-from sklearn_dptda._typing import FloatArray
+from sklearn_dptda._typing import Adjacency, FloatArray
 from sklearn_dptda.privacy._parameters import quoted
 
 # Loss of two neighbours, and delta at each loss: the largest difference of probabilities.
 Curve: TypeAlias = Callable[[FloatArray], FloatArray]
-# Choices that are composed one by one. More of them count as pure parts.
-_MOST_CHOICES = 4
+# Choices that are composed one by one, in each order, and outcomes of pure parts before them. If
+# there are more, choices count as pure parts.
+_MOST_CHOICES, _OUTCOMES_BEFORE_CHOICES = 3, 500
 # Losses beyond this one count as it. Its exponential is a finite float.
 _MOST_LOSS = 700.0
 # Size of the grid of losses of a curve of choices, and number of laws of one choice that are tried.
@@ -43,29 +48,40 @@ class LossLaw:
     choices : tuple of float, default=()
         Losses of exponential mechanisms, which are the ranges of their log ratios.
     mu : float, default=0.0
-        Parameter of Gaussian differential privacy of all Gaussian parts, which are drawn last.
+        Parameter of Gaussian differential privacy of all Gaussian parts. Noise on a lattice counts
+        if its scale is many steps.
     zcdp : float, default=0.0
         The zCDP parameter of parts of which nothing else is known.
+    mixed : bool, default=False
+        Whether a choice may depend on an earlier Gaussian part. Then, :meth:`delta` counts choices
+        as pure parts.
     """
 
     pure: tuple[float, ...] = ()
     choices: tuple[float, ...] = ()
     mu: float = 0.0
     zcdp: float = 0.0
+    mixed: bool = False
+
+    def __post_init__(self) -> None:
+        if not all(part >= 0 for part in (*self.pure, *self.choices, self.mu, self.zcdp)):
+            raise ValueError("the parts of a LossLaw must be non-negative numbers.")
 
     def __add__(self, other: "LossLaw") -> "LossLaw":
         """Return the law of two releases together."""
-        both = LossLaw(
-            self.pure + other.pure,
-            self.choices + other.choices,
-            math.hypot(self.mu, other.mu),
-            self.zcdp + other.zcdp,
-        )
-        # A choice that follows a Gaussian part could depend on it.
-        return both._with_pure_choices() if self.mu or other.mu else both
+        mu = math.hypot(self.mu, other.mu)
+        choices = self.choices + other.choices
+        # A choice of one release may depend on a Gaussian part of the other one.
+        mixed = self.mixed or other.mixed or bool(mu and choices)
+        zcdp = self.zcdp + other.zcdp
+        return LossLaw(self.pure + other.pure, choices, mu, zcdp, mixed)
 
-    def _with_pure_choices(self) -> "LossLaw":
-        return LossLaw(self.pure + self.choices, (), self.mu, self.zcdp)
+    def __mul__(self, count: int) -> "LossLaw":
+        """Return the law of several equal releases together."""
+        if count == 1:
+            return self
+        mu, mixed = math.sqrt(count) * self.mu, self.mixed or bool(self.mu and self.choices)
+        return LossLaw(self.pure * count, self.choices * count, mu, self.zcdp * count, mixed)
 
     @property
     def rho(self) -> float:
@@ -75,20 +91,38 @@ class LossLaw:
 
     def delta(self, epsilon: FloatArray) -> FloatArray:
         """Return the least delta at each of several losses, which may be negative."""
+        losses = np.asarray(epsilon, dtype=float)
         if self.zcdp:
-            return _zcdp_delta(self.rho, np.asarray(epsilon, dtype=float))
-        if len(self.choices) > _MOST_CHOICES:
-            return self._with_pure_choices().delta(epsilon)
-        curve = _gaussian_curve(self.mu)
-        *before, last = np.minimum(self.choices, _MOST_LOSS).tolist() or [0.0]
-        for choice in before:
-            curve = _on_grid(_after_choice(curve, choice), 2 * min(sum(self.choices), _MOST_LOSS))
-        if last:
-            curve = _after_choice(curve, last)
-        losses, weights = _outcomes(self.pure)
-        at = np.asarray(epsilon, dtype=float)[..., None] - losses
-        delta: FloatArray = np.clip((curve(at) * weights).sum(axis=-1), 0.0, 1.0)
-        return delta
+            return _zcdp_delta(self.rho, losses)
+        delta = np.zeros(losses.shape)
+        ends, weights, curves = _composed(self)
+        for curve in curves:
+            delta = np.maximum(delta, (curve(losses[..., None] - ends) * weights).sum(axis=-1))
+        clipped: FloatArray = np.clip(delta, 0.0, 1.0)
+        return clipped
+
+
+@lru_cache(maxsize=64)
+def _composed(law: LossLaw) -> tuple[FloatArray, FloatArray, list[Curve]]:
+    """Return losses and probabilities of the pure parts, and the curves of what follows them.
+
+    There is one curve for each order of the choices.
+    """
+    choices = [min(choice, _MOST_LOSS) for choice in law.choices if choice]
+    losses, weights = _outcomes(law.pure)
+    orders = sorted(set(permutations(choices))) if len(choices) <= _MOST_CHOICES else []
+    if law.mixed or not orders or len(losses) > _OUTCOMES_BEFORE_CHOICES:
+        orders = [()]
+        losses, weights = _outcomes(law.pure + law.choices)
+    curves = []
+    for order in orders:
+        curve = _gaussian_curve(law.mu)
+        for place, choice in enumerate(order, 1):
+            curve = _after_choice(curve, choice)
+            if place < len(order):
+                curve = _on_grid(curve, 2 * sum(order))
+        curves.append(curve)
+    return losses, weights, curves
 
 
 def delta_of_charge(epsilon: float, delta: float, rho: float) -> Curve:
@@ -100,7 +134,8 @@ def delta_of_charge(epsilon: float, delta: float, rho: float) -> Curve:
         if math.isfinite(epsilon):
             pure = LossLaw((epsilon,)).delta(losses)
             bound = np.minimum(bound, delta + (1 - delta) * pure)
-        if math.isfinite(rho):
+        # A tiny rho may have been rounded to zero.
+        if math.isfinite(rho) and (rho > 0 or epsilon == 0):
             bound = np.minimum(bound, _zcdp_delta(rho, losses))
         return bound
 
@@ -111,6 +146,8 @@ def _zcdp_delta(rho: float, losses: FloatArray) -> FloatArray:
     """Return the best of many Rényi orders, and of two bounds of the total variation."""
     if rho == 0:
         return np.maximum(-np.expm1(losses), 0.0)
+    if math.isinf(rho):
+        return np.ones(losses.shape)
     excess = np.geomspace(1e-3, 1e4, 400) / math.sqrt(rho)
     alpha = 1 + excess
     logs = excess * (alpha * rho - losses[..., None]) - np.log(alpha)
@@ -184,13 +221,15 @@ def _on_grid(curve: Curve, reach: float) -> Curve:
     return interpolated
 
 
-def _outcomes(pure: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+def _outcomes(pure: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
     """Return the losses and probabilities of several randomized responses together."""
     losses, weights = np.zeros(1), np.ones(1)
-    for epsilon in np.minimum(pure, _MOST_LOSS):
-        lies = 1 / (1 + math.exp(epsilon))
-        losses = np.concatenate([losses + epsilon, losses - epsilon])
-        weights = np.concatenate([weights * (1 - lies), weights * lies])
+    for epsilon, count in sorted(Counter(pure).items()):
+        loss = min(epsilon, _MOST_LOSS)
+        lies = np.arange(count + 1)
+        each = binom.pmf(lies, count, 1 / (1 + math.exp(loss)))
+        losses = np.add.outer(losses, loss * (count - 2 * lies)).ravel()
+        weights = np.multiply.outer(weights, each).ravel()
         order = np.argsort(losses)
         losses, weights = losses[order], weights[order]
         new = np.append(True, np.diff(losses) > _SAME * np.abs(losses).max())
@@ -209,27 +248,36 @@ class PrivacyRisk:
     """What anyone can find out about one record who sees a release and knows all other records.
 
     ``risk()`` of a guarantee, of planned losses and of an accountant makes it. It prints as a
-    short text.
+    short text. "One record" is the privacy unit of the guarantee.
 
     Attributes
     ----------
     advantage : float
-        Largest difference of the rates of right and of false accusations. 0 is guessing, and 1 is
-        certainty.
+        Largest difference of two rates: that of the accusations against a record that is there,
+        and that against one that is not. 0 is guessing, and 1 is certainty.
     true_positive_rate : float
-        Largest rate of right accusations, if the rate of false ones is ``fpr``.
+        Largest rate of accusations against a record that is there, if the rate against others is
+        ``fpr``.
     posterior : float
         Probability that such an accusation is right, if it was right with probability ``prior``
         before the release.
     prior : float
         The prior probability.
     fpr : float
-        The rate of false accusations.
+        The rate of false accusations: the share of those who are accused, of all that are not
+        there.
+    adjacency : {"replace-one", "add-remove"}
+        What an attack tries to find out. Under ``"add-remove"``, whether a record is there.
+        Under ``"replace-one"``, which of two values it has. This includes the former, but not the
+        other way round: a release that is private under ``"add-remove"`` may tell more about the
+        value of a record that is known to be there.
 
     Notes
     -----
-    The numbers bound every attack. They are exact for one Gaussian or exponential mechanism,
-    for randomized response, and for compositions of them; for other releases they are upper bounds.
+    The numbers bound every attack. They are exact for one Gaussian or exponential mechanism, and
+    for randomized response. For compositions and all other releases they are upper bounds. They
+    hold for noise whose seed is unknown. ``posterior`` is for attacks with the given rate of false
+    accusations. With a positive delta, attacks that accuse fewer can be more certain.
 
     References
     ----------
@@ -250,33 +298,42 @@ class PrivacyRisk:
     posterior: float
     prior: float = 0.5
     fpr: float = 0.01
+    adjacency: Adjacency = "replace-one"
 
     @classmethod
-    def of(cls, charge: Curve, law: LossLaw | None, prior: float, fpr: float) -> Self:
-        """Return the risk of a release, from the curve of its charge and from its law, if known."""
+    def of(cls, curve: Curve, prior: float, fpr: float, adjacency: Adjacency) -> Self:
+        """Return the risk of a release with this curve of losses and deltas."""
         for name, value in (("prior", prior), ("fpr", fpr)):
             if not 0 < value < 1:
                 raise ValueError(f"{name} must be between 0 and 1; got {quoted(value)}.")
-
-        def curve(losses: FloatArray) -> FloatArray:
-            bound = charge(losses)
-            return bound if law is None else np.minimum(bound, law.delta(losses))
-
         hits = _true_positive_rate(curve, float(fpr))
         right, wrong = prior * hits, (1 - prior) * fpr
-        advantage = float(curve(np.zeros(1))[0])
-        return cls(advantage, hits, right / (right + wrong), float(prior), float(fpr))
+        posterior = right / (right + wrong)
+        return cls(advantage_of(curve), hits, posterior, float(prior), float(fpr), adjacency)
 
     def __str__(self) -> str:
-        accused, found, belief = map(
-            rounded_up, (self.fpr, self.true_positive_rate, self.posterior)
+        accused, found, before, after = map(
+            rounded_up, (self.fpr, self.true_positive_rate, self.prior, self.posterior)
         )
         return (
-            "An attack by someone who knows all other records gains an advantage of at most "
-            f"{rounded_up(self.advantage)} over guessing. With a share {accused} of false "
-            f"accusations, at most a share {found} of the records is found, and a suspicion of "
-            f"{self.prior:.2g} grows to at most {belief}."
+            f"{sentence_of(self.advantage, self.adjacency)} If it accuses a share {accused} of "
+            f"those who are not there, it finds at most a share {found} of those who are, and an "
+            f"accusation that was right with probability {before} becomes one of {after} at most."
         )
+
+
+def sentence_of(advantage: float, adjacency: Adjacency) -> str:
+    """Say what an attack on one record gains."""
+    what = {"replace-one": "which of two values it has", "add-remove": "whether it is there"}
+    return (
+        "An attack on one record, by someone who knows all others, finds out "
+        f"{what[adjacency]} with an advantage of at most {rounded_up(advantage)} over guessing."
+    )
+
+
+def advantage_of(curve: Curve) -> float:
+    """Return the largest difference of the rates of right and false accusations."""
+    return float(curve(np.zeros(1))[0])
 
 
 def _true_positive_rate(curve: Curve, fpr: float) -> float:
@@ -304,5 +361,7 @@ def _true_positive_rate(curve: Curve, fpr: float) -> float:
 
 def rounded_up(risk: float) -> str:
     """Write a risk with two digits, which are at least as large."""
-    digits = 1 - math.floor(math.log10(risk)) if risk > 0 else 0
+    if risk <= 0 or risk > 1 - 1e-12:
+        return f"{max(risk, 0.0):.2g}"
+    digits = min(1 - math.floor(math.log10(risk)), 300)
     return f"{math.ceil(risk * 10.0**digits * (1 - 1e-12)) / 10.0**digits:.2g}"

@@ -26,7 +26,7 @@ def test_ledger_command_prints_payments_and_what_is_left(folder, capsys):
     assert line.startswith("1  ") and "epsilon=1, delta=0  PrivateBounds" in line
     assert total == "spent: epsilon=1, delta=0 by basic composition"
     assert left == "left: epsilon=2, delta=0"
-    assert risk.startswith("risk: An attack by someone who knows")
+    assert risk.startswith("risk: An attack on one record, by someone who knows")
     PrivacyAccountant(1.0, path="new.db")
     assert main(["ledger", "new.db"]) == 0
     assert "open, because the first payment fixes them" in capsys.readouterr().out

@@ -432,7 +432,8 @@ def test_planned_loss_prints_a_short_text():
     one = search(classifier(epsilon=2.0), M, cv=5)
     assert str(planned_loss(one, CLOUDS)) == (
         "21 releases: 21 of PrivatePersistence (epsilon=2 each); together epsilon=42, delta=0 by "
-        "basic composition. An attack on one record gains an advantage of at most 1 over guessing."
+        "basic composition. An attack on one record, by someone who knows all others, finds out "
+        "which of two values it has with an advantage of at most 1 over guessing."
     )
     assert str(planned_loss(StandardScaler())) == "No release: nothing is paid."
     zcdp = PrivacyAccountant(10.0, 1e-5, composition="zcdp")

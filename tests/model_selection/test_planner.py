@@ -400,3 +400,17 @@ def test_plan_refuses_a_larger_advantage_and_names_the_number_of_points(plan):
     assert enough.risk().advantage <= 0.1
     with pytest.raises(ValueError, match="max_advantage must be in"):
         plan_release(800, BOX, **loop, max_advantage=1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"homology_dimension": 1, "bounds": (0, 1), "n_dims": 1}, "more than 1 coordinates"),
+        ({"claim": "probable", "confidence": 0.99}, "must be at most 0.95"),
+        ({"claim": "probable", "private": PublishedPersistence(utility="sum")}, "a posterior"),
+    ],
+)
+def test_plan_of_a_feature_refuses_what_it_cannot_show(options, message):
+    options = {"bounds": BOX, "persistence": 0.5, "m": 0.2, "homology_dimension": 0} | options
+    with pytest.raises(ValueError, match=message):
+        plan_release(800, **options)
