@@ -162,6 +162,16 @@ def test_curve_of_pure_parts_equals_enumeration():
     assert_allclose(LossLaw(pure).delta(losses), expected, atol=1e-12)
 
 
+def test_equal_releases_count_as_often_as_they_are_planned():
+    for private, law in (
+        (PrivateBettiNumbers(0.3), LossLaw((0.3,) * 3)),
+        (PrivatePersistence(0.3), LossLaw(choices=(0.3,) * 3)),
+        (DPLloyd(2, 1.0, bounds=(0, 1)), LossLaw(mu=math.sqrt(3) * gaussian_mu(1.0, 1e-6))),
+    ):
+        planned = planned_loss(private) * 3
+        assert planned.risk().advantage == pytest.approx(risk_of_law(law).advantage)
+
+
 def test_many_unlike_parts_are_rounded_up(monkeypatch):
     many, losses = LossLaw(tuple(np.sqrt(np.arange(2, 16)) / 200)), np.array([0.0, 0.01, 0.05])
     rounded = many.delta(losses)
