@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -101,6 +102,10 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         of the release; see ``max_distance`` of :class:`DTMFiltration`.
     error_bounds_ : ndarray of shape (n_clouds,)
         ``error_bound_`` for each cloud of the last :meth:`transform`, under its cap.
+    laws_ : structured ndarray of shape (n_clouds,)
+        Public numbers on which the law of the last :meth:`transform` depends, for
+        :meth:`posterior`: the sensitivity and the upper bound under each cap (``caps``, with
+        NaN where a cloud has fewer caps), and the error of the function (``error``).
     clipped_share_ : ndarray of shape (n_clouds,)
         Private estimates of these shares from the last :meth:`transform`, with
         ``clipped_share=True``.
@@ -187,7 +192,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
 
     def _set_errors(self, functions: list[GridFunction]) -> None:
         # Earlier releases have another law.
-        self._public: list[tuple[list[tuple[float, float]], float]] = []
+        self.__dict__.pop("laws_", None)
         errors = errors_of_fit(self, functions)
         self.error_bound_, self.noise_floor_, self.error_statement_ = errors
 
@@ -259,7 +264,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             drawn = run(_release, clouds, n_jobs=self.n_jobs)
         caps, releases = zip(*drawn, strict=True)
         self.cap_ = np.array(caps)
-        self._public = [(function.caps, function.approximation_error) for function in functions]
+        self.laws_ = _public_numbers(functions)
         self.error_bounds_ = np.array(errors_of_release(self, functions, caps))
         returned = [diagrams[0] for diagrams in releases] if self.single_ else list(releases)
         shares = {"clipped_share_": self.clipped_share_} if self.clipped_share else {}
@@ -292,8 +297,8 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
                 f"expected_features must be from 0.01 to 10; got {quoted(expected_features)}."
             )
         diagrams = list(diagrams)
-        # An estimator that was pickled by an earlier version has no law of its last release.
-        if len(diagrams) != len(getattr(self, "_public", ())) or not diagrams:
+        laws = getattr(self, "laws_", ())
+        if len(diagrams) != len(laws) or not diagrams:
             raise ValueError(
                 "diagrams must be what the last transform of this estimator returned, one release "
                 "for each cloud."
@@ -304,7 +309,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         clouds = [[each] if self.single_ else each for each in diagrams]
         released = [
             ReleasedDiagrams.of(mechanism, cloud, dimensions, caps, cap, error)
-            for cloud, (caps, error), cap in zip(clouds, self._public, self.cap_, strict=True)
+            for cloud, (caps, error), cap in zip(clouds, _numbers_of(laws), self.cap_, strict=True)
         ]
         items = [(each, expected_features) for each in released]
         return run(_posterior, items, n_jobs=self.n_jobs)
@@ -383,6 +388,25 @@ def _release(
     return function.upper, mechanism.release(
         exact[0], dimensions, function.sensitivity, function.upper, seed
     )
+
+
+def _public_numbers(functions: Sequence[GridFunction]) -> NDArray[np.void]:
+    """Return the public numbers of each function as an array with one item for each."""
+    most = max((len(function.caps) for function in functions), default=1)
+    numbers = np.empty(len(functions), dtype=[("caps", float, (most, 2)), ("error", float)])
+    numbers["caps"] = np.nan
+    for row, function in zip(numbers, functions, strict=True):
+        row["caps"][: len(function.caps)] = function.caps
+        row["error"] = function.approximation_error
+    return numbers
+
+
+def _numbers_of(laws: NDArray[np.void]) -> list[tuple[list[tuple[float, float]], float]]:
+    """Return the caps and the error of each function."""
+    return [
+        ([(a, b) for a, b in law["caps"].tolist() if not math.isnan(a)], float(law["error"]))
+        for law in laws
+    ]
 
 
 def _posterior(released: ReleasedDiagrams, expected_features: float) -> DiagramPosterior:

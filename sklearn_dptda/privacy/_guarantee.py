@@ -19,6 +19,7 @@ from sklearn_dptda._typing import Adjacency, FloatArray
 from sklearn_dptda.privacy._calibration import check_epsilon, pure_rho, zcdp_epsilon, zcdp_rho
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._risk import (
+    LARGEST_LOSS,
     Curve,
     LossLaw,
     PrivacyRisk,
@@ -401,7 +402,8 @@ class PrivacyGuarantee:
     def _check_law(self, law: LossLaw) -> None:
         """Raise ValueError if the law loses more than epsilon and delta say."""
         # The curve of several choices or of mixed parts is an upper bound.
-        if law.mixed or law.zcdp or len(law.choices) > 1 or math.isinf(self.epsilon):
+        # Beyond the largest loss, curves are those of this loss.
+        if law.mixed or law.zcdp or len(law.choices) > 1 or self.epsilon > LARGEST_LOSS:
             return
         if law.delta(np.array(self.epsilon)) > self.delta * (1 + _LAW_TOLERANCE) + _LAW_ERROR:
             raise ValueError("the law of the loss is not that of epsilon and delta.")

@@ -26,7 +26,7 @@ Curve: TypeAlias = Callable[[FloatArray], FloatArray]
 # there are more, choices count as pure parts.
 _MOST_CHOICES, _OUTCOMES_BEFORE_CHOICES = 3, 500
 # Losses beyond this one count as it. Its exponential is a finite float.
-_MOST_LOSS = 700.0
+LARGEST_LOSS = 700.0
 # Size of the grid of losses of a curve of choices, and number of laws of one choice that are tried.
 _GRID, _LAWS = 1001, 129
 # Number of outcomes of pure parts, of which more are rounded up.
@@ -108,7 +108,7 @@ def _composed(law: LossLaw) -> tuple[FloatArray, FloatArray, list[Curve]]:
 
     There is one curve for each order of the choices.
     """
-    choices = [min(choice, _MOST_LOSS) for choice in law.choices if choice]
+    choices = [min(choice, LARGEST_LOSS) for choice in law.choices if choice]
     losses, weights = _outcomes(law.pure)
     orders = sorted(set(permutations(choices))) if len(choices) <= _MOST_CHOICES else []
     if law.mixed or not orders or len(losses) > _OUTCOMES_BEFORE_CHOICES:
@@ -160,7 +160,7 @@ def _zcdp_delta(rho: float, losses: FloatArray) -> FloatArray:
 def _gaussian_curve(mu: float) -> Curve:
     def curve(losses: FloatArray) -> FloatArray:
         # A loss beyond the range of floats has the curve of its end.
-        losses = np.minimum(losses, _MOST_LOSS)
+        losses = np.minimum(losses, LARGEST_LOSS)
         if math.isinf(mu):
             return np.ones(np.shape(losses))
         if mu == 0:
@@ -225,7 +225,7 @@ def _outcomes(pure: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
     """Return the losses and probabilities of several randomized responses together."""
     losses, weights = np.zeros(1), np.ones(1)
     for epsilon, count in sorted(Counter(pure).items()):
-        loss = min(epsilon, _MOST_LOSS)
+        loss = min(epsilon, LARGEST_LOSS)
         lies = np.arange(count + 1)
         each = binom.pmf(lies, count, 1 / (1 + math.exp(loss)))
         losses = np.add.outer(losses, loss * (count - 2 * lies)).ravel()
@@ -340,7 +340,7 @@ def _true_positive_rate(curve: Curve, fpr: float) -> float:
     """Return the largest power of a test of this level, by the tangents of its trade-off curve."""
 
     def power(losses: FloatArray) -> FloatArray:
-        delta, ratio = curve(losses), np.exp(np.minimum(losses, _MOST_LOSS))
+        delta, ratio = curve(losses), np.exp(np.minimum(losses, LARGEST_LOSS))
         # A tangent of the curve, and its mirror image.
         bound: FloatArray = np.minimum(delta + ratio * fpr, 1 - (1 - delta - fpr) / ratio)
         return np.minimum(bound, 1.0)
