@@ -291,7 +291,7 @@ def test_calibration_detects_a_likelihood_without_its_normaliser():
         def log_normaliser(self, diagrams, births):
             return np.zeros((len(diagrams[0]), len(self.gates)))
 
-    assert min(tails(*calibration(150, Broken))) < FALSE_ALARM
+    assert min(tails(*calibration(300, Broken))) < FALSE_ALARM
 
 
 @pytest.fixture(scope="module")
