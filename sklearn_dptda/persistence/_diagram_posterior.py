@@ -76,11 +76,12 @@ class DiagramPosterior:
     --------
     >>> from sklearn_dptda import DTMFiltration, PrivatePersistence
     >>> from sklearn_dptda.datasets import make_two_circles
-    >>> X = DTMFiltration(m=0.2, bounds=(-3, 3.5)).fit_transform([make_two_circles(4000)])
+    >>> clouds = [make_two_circles(4000, random_state=0)]
+    >>> X = DTMFiltration(m=0.2, bounds=(-3, 3.5)).fit_transform(clouds)
     >>> private = PrivatePersistence(epsilon=1.0, random_state=0)
     >>> posterior, = private.posterior(private.fit_transform(X))
-    >>> posterior.probability[1].round(2)
-    array([1., 1.])
+    >>> int((posterior.probability[1] > 0.95).sum())
+    2
     """
 
     def __init__(
