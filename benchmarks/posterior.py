@@ -1,4 +1,4 @@
-"""How often released points are real, against the probability that their posterior states."""
+"""How often released points and counts are right, against the probability that is stated."""
 
 import os
 import warnings
@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 
 from benchmarks._clouds import FRESH, KNOWN
 from benchmarks._table import Table
-from sklearn_dptda import DTMFiltration, PrivatePersistence
+from sklearn_dptda import DTMFiltration, PrivateBettiNumbers, PrivatePersistence
 from sklearn_dptda.persistence import beyond_noise
 from sklearn_dptda.persistence._diagram_posterior import ReleasedDiagrams
 from sklearn_dptda.persistence._mechanisms import mechanism_of, without_essential
@@ -20,6 +20,8 @@ from sklearn_dptda.persistence._mechanisms import mechanism_of, without_essentia
 _EPSILONS, _SIZES, _MASSES = (0.25, 0.5, 1.0, 2.0, 5.0), (500, 1000, 2000, 4000, 8000), (0.1, 0.2)
 _BINS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99, 1.01)
 _CLAIM = 0.95
+# A given threshold of counts.
+_THRESHOLD = 0.2
 # Expected numbers of features: the default, and the half and the double of it.
 _EXPECTED = (1.0, 0.5, 2.0)
 
@@ -42,6 +44,7 @@ def tables(quick):
     yield reliability
     yield _priors(points)
     yield _misleading(2 if quick else 60)
+    yield _counts(Parallel(n_jobs=-1)(delayed(_counts_of_cloud)(*job) for job in jobs))
 
 
 def _points(shape, n, m, wide, seed):
@@ -65,6 +68,65 @@ def _points(shape, n, m, wide, seed):
                 if not never_dies[i]
             ]
     return points
+
+
+def _counts_of_cloud(shape, n, m, wide, seed):
+    """For each private count of all epsilons: what is true, and what is stated."""
+    warnings.simplefilter("ignore")
+    filtration = DTMFiltration(m, bounds=shape.bounds(wide), resolution=61)
+    (function,) = filtration.fit_transform([shape.cloud(n, 7000 + seed)])
+    stated = []
+    for epsilon in _EPSILONS:
+        for threshold in (None, _THRESHOLD):
+            private = PrivateBettiNumbers(epsilon, threshold, random_state=seed)
+            ((*counts,),) = private.fit_transform([function])
+            (laws,) = private.posterior([counts])
+            found = threshold is None
+            margin = private.release_margins_[0] if found else private.margins_[0]
+            above = private.thresholds_[0] if found else threshold
+            exact = _under_cap(private, function) if found else _exact(function)
+            for count, law, diagram, never_dies in zip(counts, laws, exact, (1, 0), strict=True):
+                right = min((np.ptp(diagram, axis=1) > above).sum() + never_dies, 5)
+                most = np.nan if np.isnan(law).any() else law.max()
+                stated.append(
+                    (epsilon, found, count == right, margin < above, most, law.argmax() == right)
+                )
+    return stated
+
+
+def _counts(found):
+    """Tell how many counts are stated to be right, and how many of them are."""
+    counts, rows = np.array([each for cloud in found for each in cloud], dtype=float), []
+    for drawn in (1, 0):
+        for epsilon in (*_EPSILONS, None):
+            own = counts[(counts[:, 1] == drawn) & np.isin(counts[:, 0], epsilon or _EPSILONS)]
+            claimed = own[:, 4] >= _CLAIM
+            rows.append(
+                (
+                    "drawn" if drawn else f"{_THRESHOLD:g}",
+                    f"{epsilon:g}" if epsilon else "all",
+                    len(own),
+                    int(own[:, 2].sum()),
+                    int(own[:, 3].sum()),
+                    claimed.sum(),
+                    int((claimed & (own[:, 5] == 0)).sum()),
+                    int(np.isnan(own[:, 4]).sum()),
+                )
+            )
+    return Table(
+        "Private counts with a probable number of features",
+        ("threshold", "epsilon", "counts", "right", "at least", "probable", "wrong", "no answer"),
+        rows,
+        "right: the count is that of the exact diagram; at least: the statement that holds for "
+        "every data set bounds the number from below.",
+    )
+
+
+def _exact(function):
+    """Return the exact finite diagrams under the default cap."""
+    (grid,) = PrivatePersistence(1.0).fit([function])._read([function])
+    ((components, loops),) = grid.diagrams((0, 1))
+    return [without_essential(components, function.upper)[0], loops]
 
 
 def _under_cap(private, function):

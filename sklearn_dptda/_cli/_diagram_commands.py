@@ -317,9 +317,9 @@ class Betti(_FunctionCommand):
     persistences, and writes it together with the counts.
 
     what is written:
-      OUT/betti.json   the counts, a statement that holds with the probability --confidence, and
-                       the guarantee
-      OUT/betti.csv    dimension and count
+      OUT/betti.json   the counts, the probability of each number of features, a statement that
+                       holds with the probability --confidence, and the guarantee
+      OUT/betti.csv    dimension, count, and the probability that the count is right
     """
 
     name = "betti"
@@ -329,13 +329,26 @@ class Betti(_FunctionCommand):
     def release(self, functions):
         self.function, self.counts = functions[0], self.private.transform(functions)
 
+    @cached_property
+    def probability(self):
+        """Return the probability of each number of features, by dimension."""
+        try:
+            return self.private.posterior(self.counts)[0]
+        except MemoryError:
+            # The release has been paid for, so it is written in any case.
+            return [np.full(self.private.max_count + 1, np.nan) for _ in self.counts[0]]
+
     def describe(self):
         counts = self.counts
         if self.private.threshold is None:
             yield f"threshold {self.private.thresholds_[0]:.3g}, chosen privately with the counts"
-        for name, count in self.by_dimension(counts[0]).items():
-            yield f"{name}: {count:g}{' or more' if count == self.private.max_count else ''}"
-        yield self.private.statements(counts)[0]
+        for (name, count), law in zip(
+            self.by_dimension(counts[0]).items(), self.probability, strict=True
+        ):
+            more = " or more" if count == self.private.max_count else ""
+            known = "unknown" if np.isnan(law).any() else rounded_probability(law[count])
+            yield f"{name}: {count:g}{more}, probability {known}"
+        yield f"For every data set: {self.private.statements(counts)[0]}"
 
     def content(self):
         private, function, counts = self.private, self.function, self.counts
@@ -352,12 +365,15 @@ class Betti(_FunctionCommand):
             "cap": cap,
             **drawn,
             "counts": self.by_dimension(map(int, counts[0])),
+            "probability": self.by_dimension(self.probability),
             "statement": private.statements(counts)[0],
         }
 
     def table(self):
-        dimensions = self.private.homology_dimensions_
-        return ("dimension", "count"), zip(dimensions, map(int, self.counts[0]), strict=True)
+        rows = zip(self.private.homology_dimensions_, self.counts[0], self.probability, strict=True)
+        return ("dimension", "count", "probability"), [
+            (q, int(count), law[count]) for q, count, law in rows
+        ]
 
 
 class Plan(Command):

@@ -17,18 +17,17 @@ from sklearn_dptda.persistence._likelihood import Likelihood
 from sklearn_dptda.persistence._mechanisms import ExactMechanism, LawOfDraw
 from sklearn_dptda.persistence._posterior_draws import (
     LEAST,
+    SHORTEST,
     Draws,
     Prior,
     Release,
     posterior_draws,
 )
-from sklearn_dptda.persistence._private_cap import Public, grids_of_caps, prior_of_caps
+from sklearn_dptda.persistence._private_cap import grids_of_caps, prior_of_caps
+from sklearn_dptda.persistence._private_grid_persistence import Public
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import as_diagram
 
-# The prior counts features from this multiple of the scale of noise on. No release shows shorter
-# ones.
-_SHORTEST = 3.0
 # Gates of a smaller cap, which are unknown, in scales of noise, and how fast their prior falls.
 _GATES, _GATE_DECAY = np.array([0.0, 1, 2, 3, 5, 8, 12, 18]), 1 / 3
 # Draws of a smaller share of the largest weight are not kept.
@@ -326,7 +325,7 @@ class ReleasedDiagrams:
         """Return the prior of each dimension, in grid steps."""
         size = self.law.grid.size
         return Prior(
-            expected_features, min(max(_SHORTEST / self.law.table.rate, 1.0), size / 2), size
+            expected_features, min(max(SHORTEST / self.law.table.rate, 1.0), size / 2), size
         )
 
     def steps(self, values: FloatArray) -> FloatArray:

@@ -29,7 +29,8 @@ from sklearn_dptda.persistence._error_levels import (
     Volumes,
 )
 from sklearn_dptda.persistence._mechanisms import ExactMechanism, mechanism_of
-from sklearn_dptda.persistence._private_cap import Public, grids_of_caps, prior_of_caps
+from sklearn_dptda.persistence._private_cap import grids_of_caps, prior_of_caps
+from sklearn_dptda.persistence._private_grid_persistence import Public
 from sklearn_dptda.privacy._parameters import check_confidence, check_positive, quoted
 
 # An epsilon is searched between these privacy losses over the whole range.

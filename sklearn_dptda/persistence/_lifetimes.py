@@ -134,8 +134,8 @@ class PrivateLifetimes(PrivateGridPersistence):
     def _errors(self, functions: list[GridFunction]) -> FloatArray:
         return np.array([self._error(function) for function in functions])
 
-    def _draw(self, X: Functions) -> tuple[NDArray[Any], Paid]:
-        """Spend the budget, and draw one row for each function."""
+    def _draw(self, X: Functions) -> tuple[NDArray[Any], list[GridFunction], Paid]:
+        """Spend the budget, and draw one row for each function, which are returned, too."""
         _, functions = self._read_in_transform(X)
         function, *common = self._task()
         # Errors that depend on public numbers are raised before any budget is spent.
@@ -147,7 +147,7 @@ class PrivateLifetimes(PrivateGridPersistence):
             clouds = [
                 (f, *scale, seed) for f, scale, seed in zip(functions, scales, seeds, strict=True)
             ]
-            return np.array(run(function, clouds, *common, n_jobs=self.n_jobs)), seeds
+            return np.array(run(function, clouds, *common, n_jobs=self.n_jobs)), functions, seeds
 
     def _rows_of_release(
         self,

@@ -184,7 +184,7 @@ class PersistenceProfile(PrivateLifetimes):
 
         %(refused_functions)s
         """
-        rows, paid = self._draw(X)
+        rows, _, paid = self._draw(X)
         self.cap_, self.release_half_widths_ = rows[:, -2:].T
         return paid.keep(rows[:, :-2], cap_=self.cap_)
 

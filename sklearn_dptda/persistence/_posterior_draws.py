@@ -11,13 +11,15 @@ Proof: doc/theory/posterior.md, "The sampler".
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import poisson
 
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.persistence._likelihood import Likelihood
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import bottleneck_of_finite
 
 # Numbers of draws: to adapt the classes, in the first run, and in all runs at most. Runs end with
@@ -29,11 +31,28 @@ _RADIUS_FACTOR, _LEAST_RADIUS = 1.4, 0.7
 # The mean numbers of features of the prior, which are equally probable, and those of the classes,
 # both in relation to the expected number. Large numbers of missed features matter if a release has
 # many points.
-_MEANS, _MEANS_OF_CLASSES = (1 / 3, 1.0, 3.0), (1 / 3, 1.0, 3.0, 9.0)
+MEANS, _MEANS_OF_CLASSES = (1 / 3, 1.0, 3.0), (1 / 3, 1.0, 3.0, 9.0)
+# The prior counts features from this multiple of the scale of noise on. No release shows shorter
+# ones.
+SHORTEST = 3.0
 # A draw has more missed features in one dimension than there is room for with this probability.
 _OVERFLOW = 1e-7
 # Labels of features that belong to no released point, and of unused slots.
 MISSED, NONE = -1, -2
+
+
+def check_expected_features(expected_features: Any) -> None:
+    """Raise an error if this is no mean number of features of a prior."""
+    number = isinstance(expected_features, Real) and not isinstance(expected_features, bool)
+    if not (number and 0.01 <= expected_features <= 10):
+        raise ValueError(
+            f"expected_features must be from 0.01 to 10; got {quoted(expected_features)}."
+        )
+
+
+def posterior_of(released: Any, expected_features: float) -> Any:
+    """Return the posterior of a release, in a worker as well as here."""
+    return released.posterior(expected_features)
 
 
 class Release(NamedTuple):
@@ -78,7 +97,7 @@ class Prior:
 
         Where no feature fits, there is none.
         """
-        means = self.expected * np.array(_MEANS)
+        means = self.expected * np.array(MEANS)
         n_dimensions = np.sum([room > self.shortest for room in rooms], axis=0)
         each = n_features[:, None] * np.log(means) - n_dimensions[:, None] * means
         log_number: FloatArray = np.logaddexp.reduce(each, axis=1) - math.log(len(means))

@@ -7,7 +7,6 @@ Proof: doc/theory/private_profiles.md, "Without a threshold".
 import math
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from functools import reduce
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,30 +16,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray, RandomStateLike
-from sklearn_dptda.persistence._cubical import Functions
-from sklearn_dptda.persistence._error_statement import FEATURE_NAMES
-from sklearn_dptda.persistence._found_threshold import (
+from sklearn_dptda.persistence._count_choice import (
     Choice,
-    found_counts,
+    draw_counts,
+    given_choice,
     make_choice,
     margin_of,
-    threshold_scores,
 )
-from sklearn_dptda.persistence._lifetimes import (
-    LifetimeLattice,
-    PrivateLifetimes,
-    lifetimes_of,
-    make_lattice,
+from sklearn_dptda.persistence._count_posterior import ReleasedCounts
+from sklearn_dptda.persistence._cubical import Functions
+from sklearn_dptda.persistence._error_statement import FEATURE_NAMES
+from sklearn_dptda.persistence._lifetimes import PrivateLifetimes
+from sklearn_dptda.persistence._posterior_draws import check_expected_features, posterior_of
+from sklearn_dptda.persistence._private_grid_persistence import (
+    GridFunction,
+    Public,
+    numbers_of,
+    public_numbers,
+    pure_guarantee,
 )
-from sklearn_dptda.persistence._private_grid_persistence import GridFunction, pure_guarantee
-from sklearn_dptda.privacy import (
-    NoiseSource,
-    PrivacyAccountant,
-    PrivacyGuarantee,
-    private_choice,
-)
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._sklearn import Interval
+from sklearn_dptda.utils._tasks import run
 
 # Largest number of combinations of counts for one draw. It limits time and memory.
 _MAX_CANDIDATES = 20_000
@@ -98,6 +96,9 @@ class PrivateBettiNumbers(PrivateLifetimes):
         part of the release; see ``max_distance`` of :class:`DTMFiltration`.
     release_margins_ : ndarray of shape (n_clouds,)
         Margins of the last :meth:`transform` at these thresholds and caps.
+    laws_ : structured ndarray of shape (n_clouds,)
+        Public numbers on which the law of the last :meth:`transform` depends, for
+        :meth:`posterior`.
     privacy_guarantee_ : PrivacyGuarantee
         The guarantee of one call of :meth:`transform` for each cloud.
     homology_dimensions_ : tuple of int
@@ -192,13 +193,14 @@ class PrivateBettiNumbers(PrivateLifetimes):
 
         %(refused_functions)s
         """
-        rows, paid = self._draw(X)
+        rows, functions, paid = self._draw(X)
+        self.laws_ = public_numbers(functions)
+        counts = rows[:, :-3].astype(int) + [q == 0 for q in self.homology_dimensions_]
         found = {}
         if self.threshold is None:
             self.thresholds_, self.cap_, self.release_margins_ = rows[:, -3:].T
-            rows = rows[:, :-3].astype(int)
             found = {"thresholds_": self.thresholds_, "cap_": self.cap_}
-        return paid.keep(rows + [q == 0 for q in self.homology_dimensions_], **found)
+        return paid.keep(counts, **found)
 
     def statements(self, counts: ArrayLike, X: Functions | None = None) -> list[str]:
         """Describe in sentences what private counts imply.
@@ -237,6 +239,54 @@ class PrivateBettiNumbers(PrivateLifetimes):
             text = threshold_statement(found, each, margin, self.max_count)
             statements.append(f"{text} (confidence {self.confidence:.4g}).")
         return statements
+
+    def posterior(self, counts: ArrayLike, expected_features: float = 1.0) -> FloatArray:
+        """Compute how probable each number of features is. This costs no privacy.
+
+        The probabilities hold on average over the public prior of :class:`DiagramPosterior`,
+        whereas :meth:`statements` hold for every data set. They are about the exact diagram under
+        the cap of the distances that was drawn, with points as they were moved to a lattice, if
+        they were.
+
+        Parameters
+        ----------
+        counts : array-like of shape (n_clouds, n_dimensions)
+            What the last call of :meth:`transform` returned.
+        expected_features : float, default=1.0
+            Number of features of each exact diagram that the public prior expects, 0.01 to 10: the
+            middle one of three means. Choose it without looking at the data.
+
+        Returns
+        -------
+        ndarray of shape (n_clouds, n_dimensions, max_count + 1)
+            For each cloud and dimension, the probability that 0, 1, 2, ... features are longer than
+            the threshold. The last one is that of ``max_count`` or more. NaN if there is no answer,
+            because too few diagrams of the prior agree with the release.
+        """
+        check_expected_features(expected_features)
+        laws = numbers_of(getattr(self, "laws_", ()))
+        rows, _ = self._rows_of_release(counts, "counts", None, np.zeros(len(laws)))
+        least = [int(q == 0) for q in self.homology_dimensions_]
+        if not np.isin(rows, range(int(self.max_count) + 1)).all() or (rows < least).any():
+            raise ValueError("counts must be what the last transform of this estimator returned.")
+        if math.isinf(self.epsilon):
+            raise ValueError("epsilon=inf gives the exact counts, of which nothing is uncertain.")
+        items = [
+            (self._released(row, i, caps), float(expected_features))
+            for i, (row, (caps, _)) in enumerate(zip(rows.tolist(), laws, strict=True))
+        ]
+        return np.array(run(posterior_of, items, n_jobs=self.n_jobs))
+
+    def _released(self, row: Sequence[float], i: int, caps: Sequence[Public]) -> ReleasedCounts:
+        """Return the counts of one cloud with all that their law depends on."""
+        choice, place = self._choice(caps), 0
+        if self.threshold is None:
+            tried = [(t.thresholds[0], caps[t.place][1]) for t in choice.tried]
+            place = tried.index((self.thresholds_[i], self.cap_[i]))
+        counts = tuple(map(int, row))
+        return ReleasedCounts(
+            self.homology_dimensions_, counts, choice, caps, place, int(self.max_count)
+        )
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Get the names of the columns, such as ``"betti_1"``.
@@ -297,27 +347,19 @@ class PrivateBettiNumbers(PrivateLifetimes):
     def _n_candidates(self, function: GridFunction) -> int:
         """Return the number of candidates of one choice: combinations of counts and thresholds."""
         n = math.prod(number + 1 for number in self._numbers().values())
-        return n * len(self._choice(function).tried) if self.threshold is None else n
+        return n * len(self._choice(function.caps).tried)
 
-    def _choice(self, function: GridFunction) -> Choice:
-        return make_choice(function.caps, float(self.epsilon))
+    def _choice(self, caps: Sequence[Public]) -> Choice:
+        epsilon, thresholds = float(self.epsilon), self._thresholds()
+        if thresholds is None:
+            return make_choice(caps, epsilon, len(self.homology_dimensions_))
+        return given_choice(caps[0], epsilon, thresholds)
 
     def _task(self) -> tuple[Any, ...]:
-        if self.threshold is None:
-            return found_counts, self._numbers()
-        return _release, self._numbers(), self._thresholds()
+        return draw_counts, self._numbers()
 
     def _scale(self, function: GridFunction) -> tuple[Any, ...]:
-        if self.threshold is None:
-            return self._choice(function), self._margins(function)
-        exact = math.isinf(self.epsilon)
-        return (None, 0.0) if exact else self._lattice(function.sensitivity, function.upper)
-
-    def _lattice(self, sensitivity: float, upper: float) -> tuple[LifetimeLattice, float]:
-        """Return the lattice of one function, and the rate of a choice per step."""
-        lattice = make_lattice(sensitivity, upper)
-        # Scores may rise or fall, so a choice costs twice the rate times their largest change.
-        return lattice, float(self.epsilon) / (2 * lattice.sensitivity)
+        return self._choice(function.caps), self._margins(function)
 
     def _error(self, function: GridFunction) -> float:
         return max(self._margins(function))
@@ -325,17 +367,12 @@ class PrivateBettiNumbers(PrivateLifetimes):
     def _margins(self, function: GridFunction) -> list[float]:
         """Return the margins of the counts at the thresholds that may be drawn, or are given."""
         # Birth and death both have this error.
-        off = 2 * function.approximation_error
-        choice = None if self.threshold is not None else self._choice(function)
+        off, choice = 2 * function.approximation_error, self._choice(function.caps)
         if math.isinf(self.epsilon):
-            return [off] * (1 if choice is None else len(choice.tried))
-        lattice, rate = self._lattice(function.sensitivity, function.upper)
-        rate = rate if choice is None else choice.rate
-        missed = missed_score(self._n_candidates(function), rate, 1 - self.confidence)
-        margins = [(missed + _ROUNDED_STEPS) * lattice.step]
-        if choice is not None:
-            margins = [margin_of(choice, t, missed, _ROUNDED_STEPS) for t in choice.tried]
-        return [m + off if m + off < function.upper else math.inf for m in margins]
+            return [off] * len(choice.tried)
+        missed = missed_score(self._n_candidates(function), choice.rate, 1 - self.confidence)
+        margins = [off + margin_of(choice, t, missed, _ROUNDED_STEPS) for t in choice.tried]
+        return [m if m < function.upper else math.inf for m in margins]
 
     def _least_seen(self, functions: list[GridFunction]) -> FloatArray:
         return max(self._thresholds() or [0.0]) + self._errors(functions)
@@ -355,42 +392,6 @@ class PrivateBettiNumbers(PrivateLifetimes):
             f"the number of features per cloud and dimension ({names}) {which}",
             public_bounds,
         )
-
-
-def _release(
-    numbers: Mapping[int, int],
-    thresholds: Sequence[float],
-    function: GridFunction,
-    lattice: LifetimeLattice | None,
-    rate: float,
-    seed: Any,
-) -> list[int]:
-    """Return counts of finite classes of one filtration; exact without a lattice.
-
-    The call of ``choose_jointly`` is the boundary between private and public values.
-    """
-    (diagrams,) = function.diagrams(numbers)
-    lifetimes = lifetimes_of(diagrams, numbers, lattice)
-    if lattice is None:
-        pairs = zip(lifetimes, thresholds, strict=True)
-        return [int((each > threshold).sum()) for each, threshold in pairs]
-    steps = [round(threshold / lattice.step) for threshold in thresholds]
-    scores = list(map(threshold_scores, lifetimes, steps))
-    return choose_jointly(scores, lattice.sensitivity, rate, seed)
-
-
-def choose_jointly(
-    scores: Sequence[NDArray[Any]], change: int, rate: float, seed: Any
-) -> list[int]:
-    """Choose one index from each list of scores by one draw.
-
-    The score of a combination is the smallest score of its parts. One record changes a score by at
-    most ``change``.
-    """
-    joint = reduce(np.minimum.outer, scores)
-    costs, source = -joint.ravel(), NoiseSource(seed)
-    index = private_choice(costs, rate, source, bounded_range=False, change=2 * change)
-    return [int(i) for i in np.unravel_index(index, joint.shape)]
 
 
 def missed_score(n_candidates: int, rate: float, failure: float) -> int:

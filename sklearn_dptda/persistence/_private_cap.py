@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from sklearn_dptda.persistence._mechanisms import (
     drawn_diagrams,
     without_essential,
 )
+from sklearn_dptda.persistence._private_grid_persistence import Public
 from sklearn_dptda.privacy import NoiseSource, private_choice
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.utils._distances import bottleneck_distance
@@ -51,8 +52,6 @@ _CAP_WEIGHT_BITS = 20
 # This share of the range exceeds the errors of two bottleneck distances. Hera takes differences
 # below 2e-10 of the longest bar for zero.
 _ROUNDING = 2.0**-30
-# Sensitivity and upper bound of a function under one cap.
-Public: TypeAlias = tuple[float, float]
 
 
 def prior_of_caps(mechanism: Any, caps: Sequence[Public]) -> list[int]:

@@ -4,10 +4,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -33,6 +34,11 @@ from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, _fit_context
 from sklearn_dptda.utils._validation import check_collection, refuse_repeated
 
+# Sensitivity and upper bound of a function under one cap.
+Public: TypeAlias = tuple[float, float]
+# These numbers under each cap, and the error of the function itself.
+PublicNumbers: TypeAlias = tuple[list[Public], float]
+
 
 class GridFunction(NamedTuple):
     """Values of a function, which are private, and the public numbers that a release depends on."""
@@ -48,7 +54,7 @@ class GridFunction(NamedTuple):
     complex: LandmarkComplex | None = None
 
     @property
-    def caps(self) -> list[tuple[float, float]]:
+    def caps(self) -> list[Public]:
         """Sensitivities and upper bounds, under the default cap and the smaller ones."""
         return [(self.sensitivity, self.upper), *(each[1:] for each in self.smaller)]
 
@@ -71,6 +77,25 @@ class GridFunction(NamedTuple):
             sublevel_diagrams(np.maximum(each, 0.0), dimensions, upper, self.complex)
             for each, (_, upper) in list(zip(values, self.caps, strict=True))[:n_caps]
         ]
+
+
+def public_numbers(functions: Sequence[GridFunction]) -> NDArray[np.void]:
+    """Return the public numbers of each function as an array with one item for each."""
+    most = max((len(function.caps) for function in functions), default=1)
+    numbers = np.empty(len(functions), dtype=[("caps", float, (most, 2)), ("error", float)])
+    numbers["caps"] = np.nan
+    for row, function in zip(numbers, functions, strict=True):
+        row["caps"][: len(function.caps)] = function.caps
+        row["error"] = function.approximation_error
+    return numbers
+
+
+def numbers_of(laws: Iterable[Any]) -> list[PublicNumbers]:
+    """Return the caps and the error of each function."""
+    return [
+        ([(a, b) for a, b in law["caps"].tolist() if not math.isnan(a)], float(law["error"]))
+        for law in laws
+    ]
 
 
 class PrivateGridPersistence(

@@ -10,7 +10,6 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -27,14 +26,19 @@ from sklearn_dptda.persistence._mechanisms import (
     losses_of_draws,
     mechanism_of,
 )
+from sklearn_dptda.persistence._posterior_draws import check_expected_features, posterior_of
 from sklearn_dptda.persistence._private_cap import prior_of_caps, release_with_cap
-from sklearn_dptda.persistence._private_grid_persistence import GridFunction, PrivateGridPersistence
+from sklearn_dptda.persistence._private_grid_persistence import (
+    GridFunction,
+    PrivateGridPersistence,
+    numbers_of,
+    public_numbers,
+)
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
     PrivacyGuarantee,
 )
-from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions
@@ -264,7 +268,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             drawn = run(_release, clouds, n_jobs=self.n_jobs)
         caps, releases = zip(*drawn, strict=True)
         self.cap_ = np.array(caps)
-        self.laws_ = _public_numbers(functions)
+        self.laws_ = public_numbers(functions)
         self.error_bounds_ = np.array(errors_of_release(self, functions, caps))
         returned = [diagrams[0] for diagrams in releases] if self.single_ else list(releases)
         shares = {"clipped_share_": self.clipped_share_} if self.clipped_share else {}
@@ -292,10 +296,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         """
         check_is_fitted(self)
         self._check_promise()
-        if not (isinstance(expected_features, Real) and 0.01 <= expected_features <= 10):
-            raise ValueError(
-                f"expected_features must be from 0.01 to 10; got {quoted(expected_features)}."
-            )
+        check_expected_features(expected_features)
         diagrams = list(diagrams)
         laws = getattr(self, "laws_", ())
         if len(diagrams) != len(laws) or not diagrams:
@@ -309,10 +310,10 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         clouds = [[each] if self.single_ else each for each in diagrams]
         released = [
             ReleasedDiagrams.of(mechanism, cloud, dimensions, caps, cap, error)
-            for cloud, (caps, error), cap in zip(clouds, _numbers_of(laws), self.cap_, strict=True)
+            for cloud, (caps, error), cap in zip(clouds, numbers_of(laws), self.cap_, strict=True)
         ]
         items = [(each, expected_features) for each in released]
-        return run(_posterior, items, n_jobs=self.n_jobs)
+        return run(posterior_of, items, n_jobs=self.n_jobs)
 
     def _clipped_counts(self, X: list[Any]) -> list[tuple[int, int]]:
         """Return the sizes of the clouds and the numbers of their points outside the bounds."""
@@ -388,29 +389,6 @@ def _release(
     return function.upper, mechanism.release(
         exact[0], dimensions, function.sensitivity, function.upper, seed
     )
-
-
-def _public_numbers(functions: Sequence[GridFunction]) -> NDArray[np.void]:
-    """Return the public numbers of each function as an array with one item for each."""
-    most = max((len(function.caps) for function in functions), default=1)
-    numbers = np.empty(len(functions), dtype=[("caps", float, (most, 2)), ("error", float)])
-    numbers["caps"] = np.nan
-    for row, function in zip(numbers, functions, strict=True):
-        row["caps"][: len(function.caps)] = function.caps
-        row["error"] = function.approximation_error
-    return numbers
-
-
-def _numbers_of(laws: NDArray[np.void]) -> list[tuple[list[tuple[float, float]], float]]:
-    """Return the caps and the error of each function."""
-    return [
-        ([(a, b) for a, b in law["caps"].tolist() if not math.isnan(a)], float(law["error"]))
-        for law in laws
-    ]
-
-
-def _posterior(released: ReleasedDiagrams, expected_features: float) -> DiagramPosterior:
-    return released.posterior(expected_features)
 
 
 def _exact_sibling(estimator: "PrivatePersistence") -> CubicalPersistence:

@@ -292,6 +292,9 @@ def test_betti_command_prints_and_writes_counts(folder, capsys, rng):
     assert parameters["m"] == 0.2 and parameters["bounds"] == [[-1, -1], [1, 1]]
     assert content["cap"] == parameters["upper"] > 0
     rows = np.loadtxt("out/betti.csv", delimiter=",", skiprows=1)
-    assert rows.tolist() == [[0, 1], [1, 1]]
+    assert rows[:, :2].tolist() == [[0, 1], [1, 1]]
+    stated = [content["probability"][name][1] for name in ("H0", "H1")]
+    np.testing.assert_allclose(rows[:, 2], stated)
+    assert min(stated) > 0.9 and printed.count("probability") >= 2
     assert call("betti", "--force", "--dimensions", "1", "--max-count", "0") == 2
     assert "--max-count must be" in capsys.readouterr().err

@@ -3,17 +3,15 @@
 import copy
 import math
 import re
-from itertools import product
 
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
 from sklearn_dptda import DTMFiltration, PrivacyAccountant, PrivateBettiNumbers
-from sklearn_dptda.persistence._found_threshold import threshold_scores
+from sklearn_dptda.persistence._count_choice import scores_of, threshold_scores
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes
 from sklearn_dptda.persistence._private_betti_numbers import (
-    choose_jointly,
     missed_score,
     threshold_statement,
 )
@@ -66,19 +64,18 @@ def test_threshold_scores_move_no_further_than_lifetimes(rng):
 class TwiceTheRate(PrivateBettiNumbers):
     """Takes scores to move one way only."""
 
-    def _lattice(self, sensitivity, upper):
-        lattice, rate = super()._lattice(sensitivity, upper)
-        return lattice, 2 * rate
+    def _choice(self, function):
+        choice = super()._choice(function)
+        return choice._replace(rate=2 * choice.rate)
 
 
 def exact_law(estimator, values, sensitivity):
     """Law of the counts of one function, by enumeration of all orders."""
-    estimator.fit([filtration(values, sensitivity)])
-    lattice, rate = estimator._lattice(sensitivity, 1.0)
-    lives = longest_lifetimes(values, 1.0, estimator._numbers(), lattice)
-    steps = [round(t / lattice.step) for t in estimator._thresholds()]
-    scores = map(threshold_scores, lives, steps)
-    return permute_and_flip_law([-min(s) for s in product(*scores)], rate)
+    item = filtration(values, sensitivity)
+    (function,) = estimator.fit([item])._read([item])
+    choice = estimator._choice(function.caps)
+    (scores,) = scores_of(estimator._numbers(), function, choice)
+    return permute_and_flip_law(-scores.ravel(), choice.rate)
 
 
 CASES = {
@@ -135,12 +132,11 @@ def test_private_betti_numbers_are_of_the_enumerated_law(case):
         assert ((observed - other) ** 2 / other).sum() > chi2.isf(FALSE_ALARM, len(other) - 1)
 
 
-def test_choose_jointly_without_a_seed_takes_the_best():
-    # A false alarm has a probability below 1e-14.
-    scores = [np.array([-9, 40, -40]), np.array([30, -30])]
-    assert {tuple(choose_jointly(scores, 1, 2.0, None)) for _ in range(50)} == {(1, 0)}
-    # At a rate of almost zero, any count may be drawn.
-    assert len({tuple(choose_jointly(scores, 1, 1e-9, None)) for _ in range(200)}) == 6
+def test_counts_without_a_seed_may_be_any_at_an_epsilon_of_almost_zero():
+    # A false alarm has a probability below 1e-14. The other end: tests of extreme epsilons.
+    private = PrivateBettiNumbers(0.002, 0.2, max_count=2)
+    counts = private.fit_transform([filtration(loops([0.3]), 0.01) for _ in range(250)])
+    assert len({tuple(row) for row in counts.tolist()}) == 6
 
 
 # Correctness of the statements.

@@ -28,7 +28,7 @@ from sklearn_dptda.persistence._mechanisms import (
     mechanism_of,
 )
 from sklearn_dptda.persistence._posterior_draws import Prior, Release, posterior_draws
-from sklearn_dptda.persistence._private_persistence import _numbers_of
+from sklearn_dptda.persistence._private_grid_persistence import numbers_of
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.published import PublishedPersistence
 from tests.persistence._oracles import law
@@ -365,7 +365,7 @@ def test_one_dimension_gives_one_array(released):
 def test_lattice_widens_intervals_and_narrows_the_reach(released):
     private, diagrams, _ = released
     mechanism = private._mechanism()
-    (caps, _), *_ = _numbers_of(private.laws_)
+    (caps, _), *_ = numbers_of(private.laws_)
     exact, moved = (
         ReleasedDiagrams.of(mechanism, diagrams[0], (0, 1), caps, private.cap_[0], error)
         for error in (0.0, 0.05)
@@ -453,7 +453,7 @@ def test_points_at_the_upper_bound_are_on_the_grid():
 
 def test_default_cap_has_no_gate_even_if_others_could_be_drawn(released):
     private, _, _ = released
-    mechanism, (caps, _) = private._mechanism(), _numbers_of(private.laws_)[0]
+    mechanism, (caps, _) = private._mechanism(), numbers_of(private.laws_)[0]
     assert len(caps) > 1
     for _, upper in caps[:2]:
         on_grid = [[[0.0, caps[0][1]]], []]

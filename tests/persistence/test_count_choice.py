@@ -8,7 +8,7 @@ from scipy.stats import binom, chisquare
 
 from sklearn_dptda import DTMFiltration, PrivateBettiNumbers
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.persistence._found_threshold import UNIT, make_choice, scores_of
+from sklearn_dptda.persistence._count_choice import UNIT, make_choice, scores_of
 from tests.persistence._clouds import filtration_of, hostile_pairs
 from tests.persistence._long_features import attacked, filtration, loops
 from tests.privacy._permute_and_flip import permute_and_flip_law, permute_and_flip_law_of_many
@@ -34,7 +34,7 @@ class WithoutUnits(PrivateBettiNumbers):
 def scores(private, item):
     private.fit([item])
     (function,) = private._read([item])
-    choice = private._choice(function)
+    choice = private._choice(function.caps)
     found = scores_of(private._numbers(), function, choice)
     return choice, np.concatenate([each.ravel() for each in found])
 
@@ -81,7 +81,7 @@ def test_found_threshold_is_of_the_enumerated_law():
     choice, found = scores(private, item)
     counts = private.transform([filtration(item.values, 2.0**-6) for _ in range(n)])
     shape = (3, 4)
-    places = np.searchsorted([t.threshold for t in choice.tried], private.thresholds_ - 1e-12)
+    places = np.searchsorted([t.thresholds[0] for t in choice.tried], private.thresholds_ - 1e-12)
     drawn = np.ravel_multi_index((places, *(counts - [1, 0]).T), (len(choice.tried), *shape))
     observed = np.bincount(drawn, minlength=len(found))
 
@@ -153,13 +153,14 @@ def test_found_threshold_statements_are_about_the_last_release():
 
 def test_make_choice_of_thresholds_is_public():
     caps = [(0.01, 2.0), (0.005, 1.0)]
-    choice = make_choice(caps, 1.0)
+    choice = make_choice(caps, 1.0, 2)
     for t in choice.tried:
-        assert caps[t.place][1] * 0.9 >= t.threshold >= 1.8 * math.sqrt(0.005)
+        first, second = t.thresholds
+        assert caps[t.place][1] * 0.9 >= first == second >= 1.8 * math.sqrt(0.005)
     prices = [t.price for t in choice.tried]
     assert min(prices) == 0
     # With more budget, the price of low thresholds falls, down to a limit.
-    assert max(make_choice(caps, 0.5).tried).price > max(prices)
-    assert make_choice(caps, 100.0) == make_choice(caps, 50.0)._replace(rate=100 / (2 * UNIT))
+    assert max(make_choice(caps, 0.5, 1).tried).price > max(prices)
+    assert make_choice(caps, 100.0, 2) == make_choice(caps, 50.0, 2)._replace(rate=100 / (2 * UNIT))
     # If there is only noise, one threshold is left.
-    assert [t.threshold for t in make_choice([(1.0, 2.0)], 1.0).tried] == [1.8]
+    assert [t.thresholds for t in make_choice([(1.0, 2.0)], 1.0, 1).tried] == [(1.8,)]

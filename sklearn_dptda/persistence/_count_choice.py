@@ -1,5 +1,6 @@
-"""Counts of long features, with a threshold and a cap of distances that are drawn jointly.
+"""Counts of features above given thresholds, or above one that is drawn with a cap of distances.
 
+Proof: doc/theory/private_profiles.md, "Counts above a threshold".
 Proof: doc/theory/private_profiles.md, "Without a threshold".
 """
 
@@ -29,28 +30,39 @@ _LEAST, _MOST_LOSS, _LOSS_OF_OCTAVE, _FINEST = 1.8, 20.0, 7.0, 28.0
 _PER_OCTAVE, _HIGHEST = 2, 0.9
 # The score for an end of a gap that does not exist, in steps. It exceeds every lifetime.
 UNBOUNDED_SCORE = 2**48
+# A credit for margins that is no limit: it exceeds all scores in units.
+_UNLIMITED = UNBOUNDED_SCORE * UNIT
 
 
 class Tried(NamedTuple):
-    """A threshold under one of the caps, in units of the function and in steps, and its penalty."""
+    """The threshold of each dimension under one of the caps, in its units, and a penalty."""
 
     place: int
     lattice: LifetimeLattice
-    threshold: float
-    steps: int
+    thresholds: tuple[float, ...]
     price: int
 
 
 class Choice(NamedTuple):
-    """All candidate thresholds, the largest credit for a margin, and the rate of the draw."""
+    """All thresholds to draw from, the largest credit for a margin, and the rate of the draw."""
 
     tried: list[Tried]
     most: int
     rate: float
 
 
-def make_choice(caps: Sequence[tuple[float, float]], epsilon: float) -> Choice:
-    """Return candidate thresholds under each cap, from sensitivities and upper bounds."""
+def given_choice(cap: tuple[float, float], epsilon: float, thresholds: Sequence[float]) -> Choice:
+    """Return the choice of counts at public thresholds."""
+    tried = Tried(0, make_lattice(*cap), tuple(thresholds), 0)
+    return Choice([tried], _UNLIMITED, epsilon / (2 * UNIT))
+
+
+def make_choice(caps: Sequence[tuple[float, float]], epsilon: float, n_dimensions: int) -> Choice:
+    """Return thresholds under each cap, from sensitivities and upper bounds.
+
+    All dimensions have the same threshold. With one for each dimension, uneven shapes gain as much
+    as others lose.
+    """
     sensitivity, upper = caps[0]
     precision = min(epsilon, _FINEST / math.sqrt(upper / sensitivity))
     octave = UNIT * _LOSS_OF_OCTAVE / precision
@@ -64,8 +76,7 @@ def make_choice(caps: Sequence[tuple[float, float]], epsilon: float) -> Choice:
         Tried(
             place,
             lattice,
-            threshold,
-            round(threshold / lattice.step),
+            (threshold,) * n_dimensions,
             math.floor(octave * math.log2(threshold / least)),
         )
         for place, lattice, threshold in found
@@ -81,14 +92,14 @@ def _thresholds(sensitivity: float, upper: float) -> list[float]:
     return [least * 2 ** (i / _PER_OCTAVE) for i in range(n_steps + 1)]
 
 
-def found_counts(
+def draw_counts(
     numbers: Mapping[int, int],
     function: GridFunction,
     choice: Choice,
     margins: Sequence[float],
     seed: Any,
 ) -> list[float]:
-    """Return counts of finite classes of one filtration, and the drawn threshold, cap and margin.
+    """Return counts of finite classes, then the threshold, cap and margin that they are for.
 
     The call of ``private_choice`` is the boundary between private and public values.
     """
@@ -98,15 +109,16 @@ def found_counts(
     index = private_choice(costs, choice.rate, source, bounded_range=False, change=2 * UNIT)
     chosen, place = divmod(index, scores[0].size)
     counts, t = np.unravel_index(place, scores[0].shape), choice.tried[chosen]
-    return [*map(int, counts), t.threshold, function.caps[t.place][1], margins[chosen]]
+    return [*map(int, counts), t.thresholds[0], function.caps[t.place][1], margins[chosen]]
 
 
 def scores_of(
     numbers: Mapping[int, int], function: GridFunction, choice: Choice
 ) -> list[NDArray[Any]]:
     """Score all combinations of counts at each threshold; one record changes scores by a unit."""
-    diagrams = function.diagrams(numbers, len(function.caps))
-    gates = gates_of_caps(function.caps, diagrams, list(numbers))
+    caps = function.caps[: choice.tried[-1].place + 1]
+    diagrams = function.diagrams(numbers, len(caps))
+    gates = gates_of_caps(caps, diagrams, list(numbers))
     return [
         _scores(diagrams[t.place], numbers, t, choice.most, gates[t.place]) for t in choice.tried
     ]
@@ -115,9 +127,10 @@ def scores_of(
 def _scores(
     diagrams: Sequence[FloatArray], numbers: Mapping[int, int], t: Tried, most: int, gate: float
 ) -> NDArray[Any]:
-    """Score all combinations of counts at one threshold."""
+    """Score all combinations of counts, each by the smallest score of a dimension."""
     lives = lifetimes_of(diagrams, numbers, t.lattice)
-    margins = reduce(np.minimum.outer, [threshold_scores(each, t.steps) for each in lives])
+    steps = [round(threshold / t.lattice.step) for threshold in t.thresholds]
+    margins = reduce(np.minimum.outer, map(threshold_scores, lives, steps))
     in_units = margins * UNIT // t.lattice.sensitivity
     # If there is hardly anything but noise, gates may be as large as the range in sensitivities.
     allowed = most - math.floor(UNIT * gate)
