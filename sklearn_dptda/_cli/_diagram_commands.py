@@ -334,7 +334,7 @@ class Betti(_FunctionCommand):
         """Return the probability of each number of features, by dimension."""
         try:
             return self.private.posterior(self.counts)[0]
-        except MemoryError:
+        except (ValueError, MemoryError):
             # The release has been paid for, so it is written in any case.
             return [np.full(self.private.max_count + 1, np.nan) for _ in self.counts[0]]
 

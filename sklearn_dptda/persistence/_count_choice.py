@@ -92,6 +92,16 @@ def _thresholds(sensitivity: float, upper: float) -> list[float]:
     return [least * 2 ** (i / _PER_OCTAVE) for i in range(n_steps + 1)]
 
 
+def exact_counts(
+    numbers: Mapping[int, int], thresholds: Sequence[float], function: GridFunction, seed: Any
+) -> list[float]:
+    """Return the exact counts in the form of :func:`draw_counts`, without privacy."""
+    (diagrams,) = function.diagrams(numbers)
+    lives = lifetimes_of(diagrams, numbers, None)
+    counts = [int((each > t).sum()) for each, t in zip(lives, thresholds, strict=True)]
+    return [*counts, thresholds[0], function.upper, 0.0]
+
+
 def draw_counts(
     numbers: Mapping[int, int],
     function: GridFunction,

@@ -16,6 +16,8 @@ from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.persistence._likelihood import Likelihood
 from sklearn_dptda.persistence._mechanisms import ExactMechanism, LawOfDraw
 from sklearn_dptda.persistence._posterior_draws import (
+    GATE_DECAY,
+    GATES,
     LEAST,
     SHORTEST,
     Draws,
@@ -28,8 +30,6 @@ from sklearn_dptda.persistence._private_grid_persistence import Public
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import as_diagram
 
-# Gates of a smaller cap, which are unknown, in scales of noise, and how fast their prior falls.
-_GATES, _GATE_DECAY = np.array([0.0, 1, 2, 3, 5, 8, 12, 18]), 1 / 3
 # Draws of a smaller share of the largest weight are not kept.
 _LEAST_WEIGHT = 1e-7
 
@@ -356,9 +356,9 @@ class ReleasedDiagrams:
         if max(map(len, release.diagrams)) >= most:
             full = f"a diagram has max_points={most} points, so features may be missing"
             return DiagramPosterior(None, self, full)
-        gates = _GATES if self.has_gate else np.zeros(1)
+        gates = GATES if self.has_gate else np.zeros(1)
         likelihood = Likelihood(self.law, (gates / self.law.table.rate).tolist())
-        log_gates = -_GATE_DECAY * gates
+        log_gates = -GATE_DECAY * gates
         log_gates -= np.logaddexp.reduce(log_gates)
         draws = posterior_draws(likelihood, log_gates, release, self.prior(expected_features))
         if draws.n_effective < LEAST:

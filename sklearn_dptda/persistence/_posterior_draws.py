@@ -35,6 +35,8 @@ MEANS, _MEANS_OF_CLASSES = (1 / 3, 1.0, 3.0), (1 / 3, 1.0, 3.0, 9.0)
 # The prior counts features from this multiple of the scale of noise on. No release shows shorter
 # ones.
 SHORTEST = 3.0
+# Gates of a smaller cap, which are unknown, in scales of noise, and how fast their prior falls.
+GATES, GATE_DECAY = np.array([0.0, 1, 2, 3, 5, 8, 12, 18]), 1 / 3
 # A draw has more missed features in one dimension than there is room for with this probability.
 _OVERFLOW = 1e-7
 # Labels of features that belong to no released point, and of unused slots.

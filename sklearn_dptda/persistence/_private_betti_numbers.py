@@ -19,6 +19,7 @@ from sklearn_dptda._typing import FloatArray, IntArray, RandomStateLike
 from sklearn_dptda.persistence._count_choice import (
     Choice,
     draw_counts,
+    exact_counts,
     given_choice,
     make_choice,
     margin_of,
@@ -194,6 +195,7 @@ class PrivateBettiNumbers(PrivateLifetimes):
         %(refused_functions)s
         """
         rows, functions, paid = self._draw(X)
+        self._forget_release()
         self.laws_ = public_numbers(functions)
         counts = rows[:, :-3].astype(int) + [q == 0 for q in self.homology_dimensions_]
         found = {}
@@ -279,13 +281,20 @@ class PrivateBettiNumbers(PrivateLifetimes):
 
     def _released(self, row: Sequence[float], i: int, caps: Sequence[Public]) -> ReleasedCounts:
         """Return the counts of one cloud with all that their law depends on."""
-        choice, place = self._choice(caps), 0
+        choice, upper, chosen = self._choice(caps), caps[0][1], 0
         if self.threshold is None:
-            tried = [(t.thresholds[0], caps[t.place][1]) for t in choice.tried]
-            place = tried.index((self.thresholds_[i], self.cap_[i]))
-        counts = tuple(map(int, row))
+            upper = self.cap_[i]
+            own = [t for t in choice.tried if caps[t.place][1] == upper]
+            choice = choice._replace(tried=own)
+            chosen = [t.thresholds[0] for t in own].index(self.thresholds_[i])
         return ReleasedCounts(
-            self.homology_dimensions_, counts, choice, caps, place, int(self.max_count)
+            self.homology_dimensions_,
+            tuple(map(int, row)),
+            choice,
+            chosen,
+            upper,
+            upper != caps[0][1],
+            int(self.max_count),
         )
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
@@ -347,7 +356,7 @@ class PrivateBettiNumbers(PrivateLifetimes):
     def _n_candidates(self, function: GridFunction) -> int:
         """Return the number of candidates of one choice: combinations of counts and thresholds."""
         n = math.prod(number + 1 for number in self._numbers().values())
-        return n * len(self._choice(function.caps).tried)
+        return n * len(self._choice(function.caps).tried) if self.threshold is None else n
 
     def _choice(self, caps: Sequence[Public]) -> Choice:
         epsilon, thresholds = float(self.epsilon), self._thresholds()
@@ -356,9 +365,14 @@ class PrivateBettiNumbers(PrivateLifetimes):
         return given_choice(caps[0], epsilon, thresholds)
 
     def _task(self) -> tuple[Any, ...]:
+        thresholds = self._thresholds()
+        if math.isinf(self.epsilon) and thresholds is not None:
+            return exact_counts, self._numbers(), thresholds
         return draw_counts, self._numbers()
 
     def _scale(self, function: GridFunction) -> tuple[Any, ...]:
+        if math.isinf(self.epsilon) and self.threshold is not None:
+            return ()
         return self._choice(function.caps), self._margins(function)
 
     def _error(self, function: GridFunction) -> float:
@@ -367,17 +381,25 @@ class PrivateBettiNumbers(PrivateLifetimes):
     def _margins(self, function: GridFunction) -> list[float]:
         """Return the margins of the counts at the thresholds that may be drawn, or are given."""
         # Birth and death both have this error.
-        off, choice = 2 * function.approximation_error, self._choice(function.caps)
-        if math.isinf(self.epsilon):
-            return [off] * len(choice.tried)
-        missed = missed_score(self._n_candidates(function), choice.rate, 1 - self.confidence)
+        off = 2 * function.approximation_error
+        if math.isinf(self.epsilon) and self.threshold is not None:
+            return [off]
+        choice, missed = self._choice(function.caps), 0
+        if math.isfinite(self.epsilon):
+            missed = missed_score(self._n_candidates(function), choice.rate, 1 - self.confidence)
         margins = [off + margin_of(choice, t, missed, _ROUNDED_STEPS) for t in choice.tried]
         return [m if m < function.upper else math.inf for m in margins]
 
     def _least_seen(self, functions: list[GridFunction]) -> FloatArray:
         return max(self._thresholds() or [0.0]) + self._errors(functions)
 
+    def _forget_release(self) -> None:
+        """Remove the attributes of an earlier release, which had another law."""
+        for name in ("laws_", "thresholds_", "cap_", "release_margins_"):
+            self.__dict__.pop(name, None)
+
     def _set_errors(self, functions: list[GridFunction]) -> None:
+        self._forget_release()
         self._warn_of_noise(functions, "counts")
         self.margins_ = self._errors(functions)
 

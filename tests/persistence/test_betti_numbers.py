@@ -264,6 +264,11 @@ def test_private_betti_numbers_without_noise_count_by_hand():
     line = filtration(wells([0.5, 0.4, 0.1]), 0.01)
     assert PrivateBettiNumbers(np.inf, 0.2, 0).fit_transform([line]).tolist() == [[3]]
     assert PrivateBettiNumbers(np.inf, None, 0).fit_transform([line]).tolist() == [[3]]
+    # Without rounding, however close a persistence is to the threshold.
+    near = filtration(loops([0.200009], base=0.0), 1.0)
+    assert PrivateBettiNumbers(np.inf, 0.2).fit_transform([near]).tolist() == [[1, 1]]
+    coarse = filtration(loops([0.3]), 1e-12)
+    assert PrivateBettiNumbers(np.inf, 0.15).fit_transform([coarse]).tolist() == [[1, 1]]
 
 
 def test_private_betti_numbers_of_a_large_epsilon_are_exact(small):
