@@ -8,12 +8,13 @@ for simulated data.
 from sklearn_dptda.model_selection._dry_run import check_budget, planned_loss
 from sklearn_dptda.model_selection._mass_search import PrivateMassSearch
 from sklearn_dptda.model_selection._pipeline_guarantee import pipeline_guarantee
-from sklearn_dptda.model_selection._planned_releases import PlannedLoss, PlannedRelease
+from sklearn_dptda.model_selection._planned_releases import PlannedLoss
 from sklearn_dptda.model_selection._planner import plan_release
 from sklearn_dptda.model_selection._privacy_utility import (
     PrivacyUtilityCurve,
     privacy_utility_curve,
 )
+from sklearn_dptda.model_selection._private_search import PrivateSearchCV
 from sklearn_dptda.model_selection._release_once import release_once
 from sklearn_dptda.model_selection._release_plan import PlanCurve, ReleasePlan
 from sklearn_dptda.model_selection._replicates import (
@@ -27,9 +28,9 @@ __all__ = [
     "InterruptedReleases",
     "PlanCurve",
     "PlannedLoss",
-    "PlannedRelease",
     "PrivacyUtilityCurve",
     "PrivateMassSearch",
+    "PrivateSearchCV",
     "ReleasePlan",
     "check_budget",
     "pipeline_guarantee",

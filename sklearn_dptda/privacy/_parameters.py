@@ -43,7 +43,9 @@ def quoted(value: Any) -> str:
 def validate_quoting(estimator: Any) -> None:
     """Check the parameters of an estimator; error messages do not quote records."""
     try:
-        BaseEstimator._validate_params(estimator)
+        # Estimators of users need not declare constraints.
+        if hasattr(estimator, "_parameter_constraints"):
+            BaseEstimator._validate_params(estimator)
     except ValueError as error:
         # The message is "The 'name' parameter of Kind must be ... Got value instead."
         rule, _, _ = str(error).partition(" Got ")

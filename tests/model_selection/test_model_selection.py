@@ -16,10 +16,10 @@ from sklearn_dptda.model_selection import (
     IncompleteReleases,
     InterruptedReleases,
     PlannedLoss,
-    PlannedRelease,
     privacy_utility_curve,
     release_replicates,
 )
+from sklearn_dptda.model_selection._planned_releases import PlannedRelease
 from sklearn_dptda.plotting import plot_privacy_utility
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.privacy._noise import spawn_seeds

@@ -155,7 +155,9 @@ def check_epsilon_must_be_positive(estimator: Any, data: CheckData) -> None:
     zero = tags_of(estimator).zero_epsilon
     if zero:
         assert fitted(estimator, data.X, epsilon=0.0).privacy_guarantee_.epsilon == 0
-    for bad in (-1.0, math.nan, "1", None, *(() if zero else (0, 0.0))):
+    # The default of a search is None: its candidates keep their own.
+    undefined = () if type(estimator)().epsilon is None else (None,)
+    for bad in (-1.0, math.nan, "1", *undefined, *(() if zero else (0, 0.0))):
         error, _ = refusal(clone(estimator).set_params(epsilon=bad), data.X)
         assert isinstance(error, ValueError | TypeError) and "epsilon" in str(error), bad
 
