@@ -64,6 +64,8 @@ NO_STATISTIC = {
     "min_cluster_weight", "merge_threshold",
     # Tried below, with functions of clouds.
     "sensitivity", "upper", "filtration", "clipped_share",
+    # All runs of a search draw more than it costs: tests/privacy/test_best_of_runs.py.
+    "law", "max_runs", "pad", "estimator", "param_grid", "cv", "scoring", "score_share",
 }  # fmt: skip
 # Values beside the default of parameters that are neither words nor Boolean, and what a word needs
 # to have an effect.
@@ -267,7 +269,11 @@ def least_share(crossings, guarantee):
     """The smallest share of a fit that noise has, on which the check of 64 bits relies."""
     gaussian = math.sqrt(2 * guarantee.rho) if guarantee.delta else math.inf
     shares = [
-        (draw.loss / gaussian) ** 2 if draw.law == "gaussian" else draw.loss / guarantee.epsilon
+        1.0
+        if draw.rate == 0
+        else (draw.loss / gaussian) ** 2
+        if draw.law == "gaussian"
+        else draw.loss / guarantee.epsilon
         for draw in crossings
         if draw.metric in ("l1", "l2")
     ]

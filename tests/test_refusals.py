@@ -29,6 +29,10 @@ POSSIBLE = {
     "categories": [{}],
     "unit": ["no such value"],
     "upper": [-1],
+    # Cross-validation of searches of clouds alone.
+    "cv": [[], {}, b"bytes"],
+    # The estimator as it is.
+    "param_grid": [{}],
 }
 ROWS = np.random.default_rng(0).uniform(-1, 1, (60, 3))
 ESTIMATORS = dict(all_estimators())

@@ -47,6 +47,7 @@ from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._people import split_people
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, StrOptions, _fit_context
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
+from sklearn_dptda.utils._validation import refuse_dask
 
 
 def _best_has(name: str) -> Any:
@@ -237,6 +238,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
             If a candidate is not private, if candidates protect different units, or if the score
             is not private. Nothing is spent.
         """
+        refuse_dask(X)
         plan = SearchPlan.of(self, _PublicShape.of(X))
         if not plan.guarantee.public_parameters:
             warn_caller(
@@ -359,6 +361,23 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         ndarray, DataFrame or list
         """
         return self._best().transform(X)
+
+    @_best_has("transform")
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Spend the cost of the search, and transform with the best run.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, or list of clouds
+            Input. If a step releases in ``transform``, the result is another release.
+        y : array-like, default=None
+            Labels.
+
+        Returns
+        -------
+        ndarray, DataFrame or list
+        """
+        return self.fit(X, y).transform(X)
 
     @_best_has("score_samples")
     def score_samples(self, X: Any) -> Any:

@@ -285,6 +285,8 @@ def _candidates(search: Any) -> tuple[list[dict[str, Any]], list[Any]]:
         settings = list(ParameterSampler(kinds, int(search.max_runs), random_state=seed))
     else:
         settings = list(ParameterGrid(kinds))
+    if not settings:
+        raise ValueError("param_grid has no candidates.")
     template = clone(search.estimator)
     template.set_params(**dict.fromkeys(parameters_named(template, "accountant")))
     candidates = [clone(template).set_params(**clone(each, safe=False)) for each in settings]
