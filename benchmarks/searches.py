@@ -1,10 +1,13 @@
 """Private searches, against single runs of a random and of the best candidate."""
 
 import math
+import os
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
@@ -21,6 +24,8 @@ from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.model_selection import PrivateSearchCV
 
 _TOTALS, _FOLDS = (1.0, 3.0), 5
+# Totals of the picture.
+_CURVE = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 class _Task(NamedTuple):
@@ -51,6 +56,7 @@ def tables(quick):
             cells = [f"{np.median(each):.3g} ({each.min():.3g})" for each in own[:, :4].T]
             better = int((own[:, 0] > own[:, 4:].mean(axis=1)).sum())
             rows.append((task.name, f"{total:g}", f"{random:.3g}", *cells, f"{best:.3g}", better))
+    draw(quick)
     yield Table(
         f"Utility on fresh data, medians of {n_seeds} seeds and the worst seed",
         (
@@ -70,7 +76,41 @@ def tables(quick):
     )
 
 
-def _utilities(i, total, seed):
+def draw(quick=False):
+    """Draw utility against the total epsilon, and return the path of the picture."""
+    n_seeds, totals = (2, _CURVE[::3]) if quick else (20, _CURVE)
+    tasks = _tasks()[1:2] if quick else [_tasks()[1], _tasks()[3]]
+    places = [1, 3][: len(tasks)]
+    out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "benchmarks/out"))
+    out.mkdir(parents=True, exist_ok=True)
+    figure, axes = plt.subplots(
+        1, len(tasks), figsize=(9, 3.4), layout="constrained", squeeze=False
+    )
+    for task, place, ax in zip(tasks, places, axes[0], strict=True):
+        jobs = [(place, total, seed, False) for total in totals for seed in range(n_seeds)]
+        found = np.array(Parallel(n_jobs=-1)(delayed(_utilities)(*job) for job in jobs))
+        found = found.reshape(len(totals), n_seeds, -1)
+        single = found[:, :, 2:]
+        for values, label, color in (
+            (single.max(axis=2), "one run of the best candidate", "0.6"),
+            (found[:, :, 1], "private search, geometric law", "#0072B2"),
+            (single.mean(axis=2), "one run of a random candidate", "#D55E00"),
+        ):
+            low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=1)
+            ax.plot(totals, middle, "o-", ms=4, color=color, label=label)
+            ax.fill_between(totals, low, high, color=color, alpha=0.15, lw=0)
+        ax.set(title=task.name, xscale="log", xlabel="epsilon of everything")
+        ax.set_xticks(totals, [f"{total:g}" for total in totals], minor=False)
+        ax.set_xticks([], minor=True)
+    axes[0][0].set_ylabel("utility on fresh data")
+    axes[0][-1].legend(loc="lower right", fontsize="small", frameon=False)
+    path = out / "searches.png"
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+    return path
+
+
+def _utilities(i, total, seed, others=True):
     """Utilities of two searches, equal parts, a grid search, and one run of each candidate."""
     warnings.simplefilter("ignore")
     task = _tasks()[i]
@@ -87,6 +127,9 @@ def _utilities(i, total, seed):
             random_state=seed,
         )
         found.append(task.utility(search.fit(*train), test))
+    runs = [task.utility(_one(each, total, seed, train), test) for each in candidates]
+    if not others:
+        return [*found, *runs]
     parts = [_one(each, total / len(candidates), seed, train) for each in candidates]
     found.append(task.utility(max(parts, key=lambda model: task.utility(model, train)), test))
     n_fits = len(candidates) * _FOLDS + 1
@@ -95,7 +138,6 @@ def _utilities(i, total, seed):
         n_fits = 2 * (n_fits - 1) + 1
     search = GridSearchCV(_with_epsilon(task.estimator, total / n_fits, seed), task.grid, cv=_FOLDS)
     found.append(task.utility(search.fit(*train), test))
-    runs = [task.utility(_one(each, total, seed, train), test) for each in candidates]
     return [*found, *runs]
 
 
@@ -118,7 +160,6 @@ def _tasks():
         DPLinearDiscriminantAnalysis(classes=[0, 1], bounds=(-1, 1), delta=1e-6),
     )
     degrees = {"polynomialfeatures__degree": [1, 2, 3, 5]}
-    # The number of columns of the classifier depends on the degree.
     pipeline = make_pipeline(
         DTMFiltration(0.1, bounds=(-3, 3), resolution=12),
         PrivatePersistence(),

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +26,7 @@ from sklearn_dptda.filtration._place_histogram import PlaceHistogram
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.privacy._release import digest_of
-from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.privacy._warnings import running_search, warn_caller
 from sklearn_dptda.utils._frames import column_names
 from sklearn_dptda.utils._people import warn_of_ids
 from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, ListOutputMixin
@@ -80,12 +81,13 @@ class BaseFiltration(
         items = check_collection(X)
         clouds = self._check(items, self.n_features_in_)
         unit, firsts = self._unit(len(items)), first_places(items)
-        distinct = sorted(set(firsts))
+        distinct, kept = sorted(set(firsts)), _kept_functions()
         filtrations = run(
-            partial(computed_once, self._one, self),
+            partial(_computed_once, self._one, self, kept),
             [(clouds[i], unit) for i in distinct],
             n_jobs=self.n_jobs,
-            prefer=preferred_workers(),
+            # Processes would not share what is kept.
+            prefer=None if kept is None else "threads",
         )
         if self.groups and any(f.sensitivity > _HANDFUL * f.upper for f in filtrations):
             warn_caller(
@@ -171,14 +173,19 @@ class _KeptFunctions:
 
 
 _SHELVES: list[_KeptFunctions] = []
+# Functions of searches that are running, and how many bytes each of them keeps.
+_OF_SEARCHES: WeakKeyDictionary[Any, _KeptFunctions] = WeakKeyDictionary()
+_BYTES_OF_SEARCH = 1 << 28
 
 
 @contextmanager
 def reuse_functions(max_bytes: int = 1 << 30) -> Iterator[None]:
-    """Compute the function of a cloud once for all fits of a block, such as those of a search.
+    """Compute the function of a cloud once for all fits of a block.
 
     Within this block, ``transform`` of a filtration looks up the functions that it has
-    computed before, for equal points and equal parameters. The results are the same.
+    computed before, for equal points and equal parameters. The results are the same. A search of
+    scikit-learn without workers does so by itself, with up to 256 MiB, and so does
+    :class:`~sklearn_dptda.model_selection.PrivateSearchCV`.
 
     Parameters
     ----------
@@ -198,8 +205,7 @@ def reuse_functions(max_bytes: int = 1 << 30) -> Iterator[None]:
 
     Examples
     --------
-    >>> from sklearn.model_selection import GridSearchCV
-    >>> from sklearn_dptda import DTMFiltration, PrivatePersistence
+    >>> from sklearn_dptda import DTMFiltration
     >>> from sklearn_dptda.datasets import make_two_circles
     >>> from sklearn_dptda.filtration import reuse_functions
     >>> clouds = [make_two_circles(500, random_state=seed) for seed in range(4)]
@@ -219,28 +225,38 @@ def reuse_functions(max_bytes: int = 1 << 30) -> Iterator[None]:
         _SHELVES.remove(shelf)
 
 
-def preferred_workers() -> str | None:
-    """Threads within a block, because processes would not share it, and joblib's default else."""
-    return "threads" if _SHELVES else None
+def _kept_functions() -> _KeptFunctions | None:
+    """Return the functions of the surrounding block or search, or None without one."""
+    if _SHELVES:
+        return _SHELVES[-1]
+    search = running_search()
+    if search is None:
+        return None
+    return _OF_SEARCHES.setdefault(search, _KeptFunctions(_BYTES_OF_SEARCH))
 
 
-def computed_once(compute: Callable[..., Any], estimator: Any, cloud: Any, unit: str) -> Any:
-    """Return ``compute(cloud, unit)``, or an equal object if a block has computed it before.
+def _computed_once(
+    compute: Callable[..., Any],
+    estimator: Any,
+    kept: _KeptFunctions | None,
+    cloud: Any,
+    unit: str,
+) -> Any:
+    """Return ``compute(cloud, unit)``, or an equal object if it was computed before.
 
     Equal clouds of two people must not become one object, since releases tell records by objects.
     """
-    if not _SHELVES:
+    if kept is None:
         return compute(cloud, unit)
-    shelf = _SHELVES[-1]
     try:
         key = digest_of((estimator, cloud, unit))
     except ValueError:
         # What has no description, such as a weight of your own, is computed each time.
         return compute(cloud, unit)
-    function = shelf.get(key)
+    function = kept.get(key)
     if function is None:
         function = compute(cloud, unit)
-        shelf.put(key, function, _size(function))
+        kept.put(key, function, _size(function))
     # Arrays of a filtration cannot be written to, so that copies may share them.
     return copy.copy(function)
 

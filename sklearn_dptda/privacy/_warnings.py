@@ -3,10 +3,13 @@
 import os
 import sys
 import warnings
-from types import ModuleType
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import joblib
 import sklearn
+import sklearn.model_selection._search
 
 from sklearn_dptda.privacy._guarantee import PrivacyLoss
 
@@ -22,9 +25,33 @@ def code_of(*packages: ModuleType) -> tuple[str, ...]:
 _NOT_THE_CALLER = code_of(sklearn, joblib)
 
 
+# Functions that have warned of noise in each running search.
+_WARNED: WeakKeyDictionary[Any, set[CodeType]] = WeakKeyDictionary()
+
+
+def running_search() -> Any:
+    """Return an object that ends with the search of scikit-learn in the call stack, or None."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename == sklearn.model_selection._search.__file__ and code.co_name == "fit":
+            return frame.f_locals.get("parallel")
+        frame = frame.f_back
+    return None
+
+
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning that points to the line of the caller's own code."""
+    """Issue a warning that points to the line of the caller's own code.
+
+    A search warns of noise once, although its fits have other parameters.
+    """
     frame, level = sys._getframe(1), 2
+    search = running_search() if issubclass(category, NoiseWarning) else None
+    if search is not None:
+        warned = _WARNED.setdefault(search, set())
+        if frame.f_code in warned:
+            return
+        warned.add(frame.f_code)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THE_CALLER):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

@@ -1,6 +1,8 @@
 """Functions that a block computes once: equal, apart, bounded, and gone at its end."""
 
+import gc
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import KernelDistanceFiltration, _estimator, reuse_functions
-from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
 
 CLOUDS = [make_two_circles(150, random_state=seed) for seed in range(6)]
 FILTRATION = DTMFiltration(m=0.2, bounds=(-3, 3.5), resolution=15)
@@ -50,9 +52,11 @@ def search(accountant=None):
         pytest.param("threading", marks=pytest.mark.engines),
     ],
 )
-def test_reuse_functions_computes_once_in_grid_search(backend, counted):
+def test_reuse_functions_computes_once_in_grid_search(backend, counted, monkeypatch):
     y, budgets = [0, 1] * 3, [PrivacyAccountant(1e6), PrivacyAccountant(1e6)]
-    plain = search(budgets[0]).fit(CLOUDS, y)
+    with monkeypatch.context() as never:
+        never.setattr(_estimator, "_kept_functions", lambda: None)
+        plain = search(budgets[0]).fit(CLOUDS, y)
     computed = len(counted)
     counted.clear()
     with reuse_functions(), parallel_config(backend=backend, n_jobs=2):
@@ -64,6 +68,17 @@ def test_reuse_functions_computes_once_in_grid_search(backend, counted):
     np.testing.assert_array_equal(*scores)
     assert len(budgets[0]) == len(budgets[1])
     assert _estimator._SHELVES == []
+
+
+def test_search_computes_each_function_once_and_keeps_none(counted):
+    y, budget = [0, 1] * 3, PrivacyAccountant(1e6)
+    fitted = search(budget).fit(CLOUDS, y)
+    # Each of 2 x 3 fits pays for the clouds to learn from, and for those to score.
+    assert len(counted) == 6 and len(budget) == 2 * 2 * 3 + 1
+    gc.collect()
+    assert len(_estimator._OF_SEARCHES) == 0
+    fitted.best_estimator_[0].transform(CLOUDS)
+    assert len(counted) == 12
 
 
 def test_reuse_functions_is_shared_by_workers(counted):
@@ -150,3 +165,12 @@ def test_reuse_functions_ends_with_block_unpickled(counted):
     counted.clear()
     fitted.transform(CLOUDS[:1])
     assert len(counted) == 1
+
+
+def test_search_warns_of_noise_once():
+    model = search()
+    grid = {"privatepersistence__epsilon": [0.01, 0.02], "dtmfiltration__m": [0.1, 0.2]}
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        model.set_params(param_grid=grid).fit(CLOUDS, [0, 1] * 3)
+        model.fit(CLOUDS, [0, 1] * 3)
+    assert sum(issubclass(each.category, NoiseWarning) for each in caught) == 2
