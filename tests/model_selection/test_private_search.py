@@ -24,7 +24,7 @@ from sklearn_dptda.cluster import DPLloyd, DPMoG
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.model_selection import PrivateSearchCV, pipeline_guarantee, planned_loss
-from sklearn_dptda.model_selection._row_scores import _HALF, RowScore, row_score
+from sklearn_dptda.model_selection._row_scores import RowScore, ScoreNoise, row_score
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyGuarantee,
@@ -306,8 +306,9 @@ def test_total_of_scores_moves_within_its_sensitivity(adjacency, rng):
             else (rows, np.vstack([[[9.0]], rows[1:]]))
         )
         moved.append(abs(score.total(None, alone[0], None) - score.total(None, alone[1], None)))
-    most = _HALF if adjacency == "add-remove" else 2 * _HALF
+    most = 2**20 if adjacency == "add-remove" else 2**21
     assert 0.9 * most < max(moved) <= most
+    assert ScoreNoise("pure", 1.0, adjacency).sensitivity == most
 
 
 def test_scores_by_name_are_bounded_and_prefer_better_models():
