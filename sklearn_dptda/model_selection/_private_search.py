@@ -3,13 +3,22 @@
 Proof: doc/theory/private_search.md, "The best of a random number of runs".
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import get_tags
+from sklearn.base import (
+    BaseEstimator,
+    MetaEstimatorMixin,
+    clone,
+    is_classifier,
+    is_regressor,
+)
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils._set_output import _safe_set_output
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -40,7 +49,7 @@ from sklearn_dptda.privacy import (
     PrivacyTags,
     PrivateEstimatorMixin,
 )
-from sklearn_dptda.privacy._estimator import is_private
+from sklearn_dptda.privacy._estimator import is_private, refused_without_trace
 from sklearn_dptda.privacy._guarantee import kind_of_unit
 from sklearn_dptda.privacy._release import learnt
 from sklearn_dptda.privacy._warnings import warn_caller
@@ -137,8 +146,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
     nothing. Where utility rises steeply with epsilon, one run of a sensible default is better
     than a search.
 
-    Predictions for new clouds are new releases, which pay for themselves. ``score`` is not
-    private.
+    Predictions for new clouds are new releases, which pay for themselves: steps that release in
+    ``transform`` state the guarantee of one of them, not that of the search. ``score`` is not
+    private. People are recognised by a column, the ``groups`` of the estimator.
 
     .. rubric:: Privacy
 
@@ -214,7 +224,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+    @refused_without_trace
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Spend the cost of the search, and keep the best run.
 
         Parameters
@@ -223,8 +234,6 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
             Input of the estimator.
         y : array-like, default=None
             Labels.
-        groups : array-like, default=None
-            Ids of the people to whom the rows belong, if the estimator takes them in ``fit``.
 
         Returns
         -------
@@ -247,19 +256,24 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
                 "public data.",
                 PrivacyLeakWarning,
             )
-        rows, ids = self._people(plan, X, groups)
-        data = X, y, {} if groups is None else {"groups": groups}, rows, ids
+        rows, ids = self._people(plan, X)
+        splits = self._splits(plan, X, y)
+        data = X, y, rows, ids, splits
         # Many candidates release from the same functions.
         with reuse_functions():
             check_input(plan, data)
             guarantee = self._after_steps(plan.guarantee)
             repeat = tasks_may_repeat(self.n_jobs)
-            with self._paid(guarantee, may_repeat=repeat, records=(X, y, groups)) as seeds:
+            with (
+                self._paid(guarantee, may_repeat=repeat, records=(X, y, splits)) as seeds,
+                warnings.catch_warnings(action="ignore"),
+            ):
                 n_runs = plan.number.draw(NoiseSource(part_of(seeds[0], 0)))
                 n_made = len(plan.number.weights) if self.pad else n_runs
                 parts = [(part_of(seeds[0], i),) for i in range(1, n_made + 1)]
                 found = run(one_run, parts, plan, data, n_jobs=self.n_jobs)[:n_runs]
                 best = max(found, key=lambda each: (each.score, each.tie))
+                del found
         if best.model is None:
             raise RuntimeError(
                 "The best run failed, so the search has no result. Its cost stays spent. Fit one "
@@ -269,24 +283,46 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         seeds.keep_result(self._result())
         return self
 
-    def _people(self, plan: SearchPlan, X: Any, groups: Any) -> tuple[Any, Any]:
+    def _people(self, plan: SearchPlan, X: Any) -> tuple[Any, Any]:
         """Return rows for a private score, and the id of the person of each of them, if any."""
         if plan.score is None or kind_of_unit(plan.guarantee.unit) != "person":
             return X, None
-        columns = set(parameters_named(plan.candidates[0], "groups").values()) - {None}
-        return split_people(X, next(iter(columns), None), groups)
+        (column,) = set(parameters_named(plan.candidates[0], "groups").values()) - {None}
+        return split_people(X, column, None)
+
+    def _splits(self, plan: SearchPlan, X: Any, y: Any) -> Any:
+        """Return the splits of all cross-validations, which are public like labels and sizes."""
+        if y is not None:
+            check_consistent_length(X, y)
+        if plan.n_front is None:
+            if self.scoring == "accuracy":
+                column_or_1d(y)
+            return None
+        last = plan.candidates[0][-1]
+        if y is None and (is_classifier(last) or is_regressor(last)):
+            raise ValueError("y must be given, because the last step predicts it.")
+        splitter = check_cv(self.cv, y, classifier=is_classifier(last))
+        return list(splitter.split(np.empty((len(X), 0)), y))
 
     def _keep(self, plan: SearchPlan, best: Run, guarantee: PrivacyGuarantee) -> None:
         """Set the attributes of the best run. What other runs were is not kept."""
         self.best_params_ = plan.settings[best.place]
         self.best_score_ = best.score
         self.best_estimator_ = best.model
-        # Later releases of new records pay as the steps of the estimator, or as the search.
-        payers = parameters_named(self.estimator, "accountant")
+        # Later releases of new records pay from the budget of the search.
         names = parameters_named(best.model, "accountant")
-        best.model.set_params(**{n: payers.get(n) or self.accountant for n in names})
-        for step in steps_of(best.model):
-            if is_private(step) and get_tags(step).privacy.releases == "fit":
+        best.model.set_params(**dict.fromkeys(names, self.accountant))
+        steps = best.model.named_steps.values() if hasattr(best.model, "steps") else [best.model]
+        steps = [step for step in steps if isinstance(step, BaseEstimator) and is_private(step)]
+        known = [step.privacy_guarantee_ for step in steps]
+        guarantee = replace(
+            guarantee,
+            public_parameters=guarantee.public_parameters
+            and all(k.public_parameters for k in known),
+            exact=guarantee.exact and all(each.exact for each in known),
+        )
+        for step in steps:
+            if get_tags(step).privacy.releases == "fit":
                 step.privacy_guarantee_ = guarantee
         self.cv_results_ = {
             "params": [self.best_params_],
@@ -491,6 +527,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         return tags
 
 
+def _paid_to(candidate: Any, accountant: PrivacyAccountant | None) -> Any:
+    names = parameters_named(candidate, "accountant")
+    return clone(candidate).set_params(**dict.fromkeys(names, accountant))
+
+
 @_paid_by.register
 def _(search: PrivateSearchCV, call: str, shape: _PublicShape) -> PlannedLoss:
     plan = SearchPlan.of(search, shape)
@@ -501,5 +542,6 @@ def _(search: PrivateSearchCV, call: str, shape: _PublicShape) -> PlannedLoss:
         plans.append(PlannedLoss((release,)))
     if call != "fit":
         after = "transform" if call == "fit_transform" else call
-        plans.append(worst(_paid_by(each, after, shape) for each in plan.candidates))
+        later = [_paid_to(each, search.accountant) for each in plan.candidates]
+        plans.append(worst(_paid_by(each, after, shape) for each in later))
     return together(plans)

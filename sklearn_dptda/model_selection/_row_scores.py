@@ -121,10 +121,12 @@ def _hits(model: Any, X: Any, y: Any) -> FloatArray:
 
 
 def _accuracy(estimator: Any, n_features: int | None) -> RowScore:
+    _require(estimator, "predict", "accuracy")
     return RowScore(_hits, 0.0, 1.0)
 
 
 def _log_likelihood(estimator: Any, n_features: int | None) -> RowScore:
+    _require(estimator, "score_samples", "log_likelihood")
     low, high = _box(estimator, n_features, "log_likelihood")
     log_uniform = -float(np.log(high - low).sum())
     likelihood = partial(_likelihood_on_uniform, log_uniform)
@@ -140,6 +142,7 @@ def _likelihood_on_uniform(log_uniform: float, model: Any, X: Any, y: Any) -> Fl
 
 
 def _inertia(estimator: Any, n_features: int | None) -> RowScore:
+    _require(estimator, "transform", "inertia")
     low, high = _box(estimator, n_features, "inertia")
     far = (_FAR * diameter(low, high)) ** 2
     return RowScore(_minus_squared_distance, -far, 0.0)
@@ -148,6 +151,14 @@ def _inertia(estimator: Any, n_features: int | None) -> RowScore:
 def _minus_squared_distance(model: Any, X: Any, y: Any) -> FloatArray:
     minus: FloatArray = -np.square(np.asarray(model.transform(X)).min(axis=1))
     return minus
+
+
+def _require(estimator: Any, method: str, name: str) -> None:
+    if not hasattr(estimator, method):
+        raise ValueError(
+            f"scoring={name!r} needs an estimator with {method}; {type(estimator).__name__} has "
+            "none."
+        )
 
 
 def _box(estimator: Any, n_features: int | None, name: str) -> tuple[FloatArray, FloatArray]:

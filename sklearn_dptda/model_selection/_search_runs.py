@@ -4,20 +4,24 @@ Proof: doc/theory/private_search.md, "The best of a random number of runs".
 """
 
 import math
+import secrets
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid, ParameterSampler, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.filtration._estimator import BaseFiltration
 from sklearn_dptda.model_selection._dry_run import _paid_by, _PublicShape
 from sklearn_dptda.model_selection._planned_releases import PlannedLoss
 from sklearn_dptda.model_selection._release_once import (
@@ -72,8 +76,8 @@ class SearchPlan:
     settings: list[dict[str, Any]]
     number: NumberOfRuns
     guarantee: PrivacyGuarantee
-    # Largest epsilon and delta of one run, without its score.
-    budget: tuple[float, float]
+    # Epsilon and delta of one run of each candidate, without its score.
+    budgets: list[tuple[float, float]]
     score: RowScore | None
     noise: ScoreNoise | None
     n_front: int | None
@@ -90,6 +94,10 @@ class SearchPlan:
                 "A search cannot contain other searches, nor candidates with accountants. Give "
                 "the accountant to the search itself."
             )
+        if any(parameters_named(search.estimator, "accountant").values()):
+            raise ValueError(
+                "accountant of a step must be None. Give the accountant to the search itself."
+            )
         with same_copies(search.estimator):
             settings, templates = _candidates(search)
         if search.epsilon is None:
@@ -98,24 +106,34 @@ class SearchPlan:
 
     @classmethod
     def _of(cls, search: Any, settings: list[Any], candidates: list[Any], shape: Any) -> Self:
+        for candidate in candidates:
+            _check_places(candidate)
         n_front = _common([_n_front(each) for each in candidates], "release in the same step")
         score = None
         if n_front is None:
             score = row_score(search.scoring, candidates[0], shape.n_features)
+        elif search.scoring is not None:
+            check_scoring(candidates[0], search.scoring)
         parts = [each if n_front is None else each[:n_front] for each in candidates]
         call = "fit" if n_front is None else "fit_transform"
         runs = [_paid_by(part, call, shape) for part in parts]
         first = _common_guarantee(runs)
         sums = [Sums.of((each.guarantee.charge, each.count) for each in r.releases) for r in runs]
         laws = [sum_of_laws([(each.guarantee, each.count) for each in r.releases]) for r in runs]
-        budget = _largest(sums)
-        noise = None
+        budgets = [(float(each.epsilon), float(each.delta)) for each in sums]
+        budget, noise = _largest(sums), None
         if score is not None:
             noise = _score_noise(float(search.score_share), first, laws, budget)
             extra = Sums.of([(noise.charge, 1)])
             sums = [each.plus(extra) for each in sums]
             laws = [None if law is None else law + noise.loss_law for law in laws]
-        curves = [curve_of(*pair) for pair in dict.fromkeys(zip(sums, laws, strict=True))]
+        pairs = list(dict.fromkeys(zip(sums, laws, strict=True)))
+        if len(pairs) > 1 and _has_distributions(search.param_grid):
+            raise ValueError(
+                "param_grid has distributions, and its candidates have unlike losses, so that the "
+                "cost of the search is unknown before they are drawn. Pass lists of values."
+            )
+        curves = [curve_of(*pair) for pair in pairs]
         number = _number_of_runs(search)
         cost = number.loss(_highest(curves), *_largest(sums), goal=budget[1])
         most, n = len(number.weights), len(candidates)
@@ -125,18 +143,20 @@ class SearchPlan:
             delta=cost[1],
             rho=None,
             law=None,
-            release_id=None,
+            # Private steps of the best run share this release.
+            release_id=secrets.token_hex(16),
             mechanism=f"best of a random number of runs, each by the {first.mechanism}",
             released=f"the best of 1 to {most} runs over {n} candidates: {first.released}",
             seeded=search.random_state is not None,
             public_parameters=not any(learners_in([each])[0] for each in candidates),
+            exact=all(each.guarantee.exact for r in runs for each in r.releases),
         )
         return cls(
             candidates,
             settings,
             number,
             guarantee,
-            budget,
+            budgets,
             score,
             noise,
             n_front,
@@ -175,7 +195,7 @@ def check_input(plan: SearchPlan, data: tuple[Any, ...]) -> None:
 
     The candidate computes as far as its first payment, which an empty budget refuses.
     """
-    X, y, fit_params, *_ = data
+    X, y, *_ = data
     model = clone(plan.candidates[0])
     nothing = PrivacyAccountant(math.ulp(0.0))
     paid_by(model, model, lambda payer: nothing)
@@ -183,7 +203,7 @@ def check_input(plan: SearchPlan, data: tuple[Any, ...]) -> None:
         if plan.n_front is not None:
             model[: plan.n_front].fit_transform(X)
         else:
-            model.fit(X, y, **fit_params)
+            model.fit(X, y)
 
 
 def one_run(plan: SearchPlan, data: tuple[Any, ...], seed: Any) -> Run:
@@ -192,17 +212,17 @@ def one_run(plan: SearchPlan, data: tuple[Any, ...], seed: Any) -> Run:
     A failure is an outcome like others: it has the lowest score, and its message is dropped,
     because it may quote records.
     """
-    X, y, fit_params, rows, ids = data
+    X, y, rows, ids, splits = data
     source = NoiseSource(part_of(seed, 0))
     place = draw_below(source, len(plan.candidates))
     tie = draw_below(source, 1 << _TIE_BITS)
-    model = _paying(plan, clone(plan.candidates[place]), seed)
+    model = _paying(plan, place, seed)
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with _without_warnings():
             if plan.n_front is not None:
-                score = _fit_behind_release(plan, model, X, y)
+                score = _fit_behind_release(plan, model, X, y, splits)
             else:
-                model.fit(X, y, **fit_params)
+                model.fit(X, y)
                 score = _private_score(plan, model, rows, y, ids, source)
     except MemoryError:
         raise
@@ -213,12 +233,22 @@ def one_run(plan: SearchPlan, data: tuple[Any, ...], seed: Any) -> Run:
     return Run(score, tie, place, model)
 
 
-def _fit_behind_release(plan: SearchPlan, model: Pipeline, X: Any, y: Any) -> float:
+def _without_warnings() -> AbstractContextManager[Any]:
+    """Drop the warnings of a run, in a worker process as well as here.
+
+    The filters of warnings belong to the process, so that threads must not set them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return nullcontext()
+    return warnings.catch_warnings(action="ignore")
+
+
+def _fit_behind_release(plan: SearchPlan, model: Pipeline, X: Any, y: Any, splits: Any) -> float:
     """Fit later steps to one release, and return their cross-validation."""
     released = model[: plan.n_front].fit_transform(X)
     later = model[plan.n_front :]
     scores = cross_val_score(
-        later, released, y, cv=plan.cv, scoring=plan.scoring, error_score="raise"
+        later, released, y, cv=splits, scoring=plan.scoring, error_score="raise"
     )
     later.fit(released, y)
     return float(np.mean(scores))
@@ -232,19 +262,19 @@ def _private_score(
     return plan.score.in_units(plan.noise.add(plan.score.total(model, rows, y, ids), source))
 
 
-def _paying(plan: SearchPlan, model: Any, seed: Any) -> Any:
-    """Let a model pay to an accountant of its own, and draw what is random from a seed."""
-    epsilon, delta = plan.budget
+def _paying(plan: SearchPlan, place: int, seed: Any) -> Any:
+    """Return a candidate that pays to an accountant of its own, and draws from a seed."""
+    model = clone(plan.candidates[place])
+    epsilon, delta = plan.budgets[place]
     meter = PrivacyAccountant(epsilon * _ROUNDING, min(delta * _ROUNDING, 1.0))
     if isinstance(seed, ReleaseKey):
         # Without a name, the records are always the same.
         meter = NamedAccountant(meter, seed.child("run"), None, b"")
     model = paid_by(model, model, lambda payer: meter)
-    if seed is None:
-        return model
     names = [n for n, value in parameters_named(model, "random_state").items() if value is None]
-    if isinstance(seed, ReleaseKey):
-        # Private steps have their keys.
+    if not isinstance(seed, int):
+        # Private steps have the system's entropy, or keys. Others must not draw from the state of
+        # NumPy, which would count the runs.
         names = [n for n in names if not is_private(_owner(model, n))]
     seeds = spawn_seeds(draw_below(NoiseSource(part_of(seed, 1)), 1 << 32), len(names))
     return model.set_params(**dict(zip(names, seeds, strict=True)))
@@ -280,7 +310,7 @@ def _candidates(search: Any) -> tuple[list[dict[str, Any]], list[Any]]:
     """Return the settings of the grid, and unfitted estimators with them."""
     grid = search.param_grid
     kinds = [grid] if isinstance(grid, Mapping) else list(grid)
-    if any(hasattr(values, "rvs") for kind in kinds for values in kind.values()):
+    if _has_distributions(grid):
         seed = int(search.random_state) if isinstance(search.random_state, Integral) else None
         settings = list(ParameterSampler(kinds, int(search.max_runs), random_state=seed))
     else:
@@ -288,7 +318,8 @@ def _candidates(search: Any) -> tuple[list[dict[str, Any]], list[Any]]:
     if not settings:
         raise ValueError("param_grid has no candidates.")
     template = clone(search.estimator)
-    template.set_params(**dict.fromkeys(parameters_named(template, "accountant")))
+    # Messages about progress would name the runs.
+    template.set_params(**dict.fromkeys(parameters_named(template, "verbose"), False))
     candidates = [clone(template).set_params(**clone(each, safe=False)) for each in settings]
     for candidate in candidates:
         for name, value in parameters_named(candidate, "random_state").items():
@@ -302,6 +333,38 @@ def _candidates(search: Any) -> tuple[list[dict[str, Any]], list[Any]]:
             if hasattr(step, "_parameter_constraints"):
                 step._validate_params()
     return settings, candidates
+
+
+def _has_distributions(grid: Any) -> bool:
+    kinds = [grid] if isinstance(grid, Mapping) else list(grid)
+    return any(hasattr(values, "rvs") for kind in kinds for values in kind.values())
+
+
+def _check_places(candidate: Any) -> None:
+    """Refuse private steps whose copies would pay for later releases to the accountant of a run."""
+    steps = [candidate]
+    if isinstance(candidate, Pipeline):
+        if candidate.memory is not None:
+            raise ValueError("memory of the pipeline must be None, because it would keep all runs.")
+        steps = [step for _, step in candidate.steps]
+    for step in steps:
+        if not (isinstance(step, BaseEstimator) and _contains_private(step)):
+            continue
+        if not (is_private(step) or isinstance(step, BaseFiltration)):
+            raise ValueError(
+                f"A search cannot hold private steps inside of {type(step).__name__}. Make them "
+                "steps of the pipeline."
+            )
+    if _n_front(candidate) is None and any(map(_releases_in_transform, steps[:-1])):
+        raise ValueError(
+            "A step that releases in transform is followed by a private one, so that a score would "
+            "be another release. Search for them one after the other."
+        )
+
+
+def _releases_in_transform(step: Any) -> bool:
+    known = isinstance(step, BaseEstimator) and is_private(step)
+    return known and get_tags(step).privacy.releases == "transform"
 
 
 def _number_of_runs(search: Any) -> NumberOfRuns:
@@ -329,9 +392,7 @@ def _n_front(estimator: Any) -> int | None:
     last = private[-1] if private else -1
     if last < 0 or last == len(estimator.steps) - 1:
         return None
-    step = estimator.steps[last][1]
-    releases = is_private(step) and get_tags(step).privacy.releases == "transform"
-    return last + 1 if releases else None
+    return last + 1 if _releases_in_transform(estimator.steps[last][1]) else None
 
 
 def _contains_private(step: Any) -> bool:
@@ -349,8 +410,11 @@ def _common_guarantee(runs: list[PlannedLoss]) -> PrivacyGuarantee:
     if not all(each.releases for each in runs):
         raise ValueError("All candidates of a search must have a private step.")
     guarantees = [each.guarantee for r in runs for each in r.releases]
+    if any(type(each) is not PrivacyGuarantee for each in guarantees):
+        raise ValueError("Candidates under metric privacy cannot be searched.")
     _common([each.adjacency for each in guarantees], "have the same adjacency")
     _common([kind_of_unit(each.unit) for each in guarantees], "protect the same unit")
+    _common([{each.guarantee.unit for each in r.releases} for r in runs], "protect the same unit")
     return guarantees[-1]
 
 

@@ -7,7 +7,7 @@ Proof: doc/theory/private_search.md, "The best of a random number of runs".
 
 import math
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from typing import Self
 
 import numpy as np
@@ -22,8 +22,9 @@ _GEOMETRIC_MEAN, _WEIGHT_BITS = 10, 64
 _TANGENTS = np.concatenate([np.linspace(0, 1, 129), np.linspace(1, 4, 97)[1:]])
 # Cells of shares of runs, by their logarithm, and how much a bound may exceed the exact loss.
 _LEAST_SHARE, _N_CELLS, _TOLERANCE, _MOST_CELLS = 1e-12, 400, 1e-4, 20_000
+_MOST_HALVINGS = 40
 # Covers rounding errors of sums of at most 2**10 positive terms, of logarithms and exponentials.
-_UP, _UP_BY = 1 + 2.0**-40, 1e-12
+_UP, _UP_BY, _ROUNDING = 1 + 2.0**-40, 1e-12, 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,10 @@ class NumberOfRuns:
         if math.isinf(epsilon):
             return math.inf, delta
         log_ratio = self._log_ratio(curve, epsilon, delta)
-        own = _loss_at(curve, epsilon, goal / self.mean) if delta and goal else None
+        own = None
+        # Beyond the largest loss, curves are those of this loss.
+        if delta and goal and epsilon <= LARGEST_LOSS:
+            own = _loss_at(curve, epsilon, goal / self.mean)
         if own is None:
             loss = self._rounded(epsilon + log_ratio)
             if delta == 0 and self._is_at_most_reciprocal:
@@ -108,17 +112,18 @@ class NumberOfRuns:
         missed = _MissedShare(losses, deltas)
         edges = np.concatenate([[0.0], np.geomspace(_LEAST_SHARE, 1.0, _N_CELLS)])
         low, high, closed, best = edges[:-1], edges[1:], -math.inf, -math.inf
-        while True:
+        for n_halvings in count():
             below = self._log_slope(missed(high))
             bound = self._log_slope(low) - below
             best = max(best, float((self._log_slope(high) - below).max()))
             is_open = bound > best + _TOLERANCE * epsilon
             closed = max(closed, float(bound[~is_open].max(initial=-math.inf)))
-            if not is_open.any() or len(low) > _MOST_CELLS:
+            if not is_open.any() or len(low) > _MOST_CELLS or n_halvings == _MOST_HALVINGS:
                 return min(max(closed, float(bound[is_open].max(initial=-math.inf)), 0.0), most)
             low, high = low[is_open], high[is_open]
             middle = np.where(low > 0, np.sqrt(low * high), high / 2)
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+        raise AssertionError("the loop ends")
 
     def _log_slope(self, missed: FloatArray) -> FloatArray:
         """Return ``log G'(1 - missed)``, up to a constant."""
@@ -154,7 +159,7 @@ class _MissedShare:
             self._deltas + np.exp(self._losses) * share,
             1 - np.exp(-self._losses) * (1 - share - self._deltas),
         )
-        return np.clip(bounds.min(axis=1) * _UP, missed, 1.0)
+        return np.clip(bounds.min(axis=1) * _UP + _ROUNDING, missed, 1.0)
 
 
 def _loss_at(curve: Curve, epsilon: float, delta: float) -> float | None:

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom, uniform
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVR
@@ -23,12 +25,14 @@ from sklearn_dptda import (
 from sklearn_dptda.cluster import DPLloyd, DPMoG
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
+from sklearn_dptda.metric_privacy import MetricMeasure
 from sklearn_dptda.model_selection import PrivateSearchCV, pipeline_guarantee, planned_loss
 from sklearn_dptda.model_selection._row_scores import RowScore, ScoreNoise, row_score
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyGuarantee,
     PrivacyLeakWarning,
+    PrivacyLedgerError,
     PrivateEstimatorMixin,
 )
 
@@ -86,7 +90,8 @@ def test_search_of_clouds_pays_once_and_keeps_one_run(clouds):
         "PrivateSearchCV",
         "PrivatePersistence",
     ]
-    assert planned_loss(search, clouds[0], method="predict").total().epsilon == 1
+    later = planned_loss(search, clouds[0], method="predict")
+    assert later.total().epsilon == 1 and later.releases[0].accountant is budget
 
 
 @pytest.mark.parametrize("law", ["reciprocal", "geometric", [3, 2, 1]])
@@ -403,6 +408,59 @@ def test_search_refuses_bad_input_and_searches_in_searches_unpaid(clouds):
     with pytest.raises(ValueError, match="NaN"):
         search_of_clouds(accountant=budget).fit([bad, *clouds[0][1:]], clouds[1])
     assert not budget.spends()
+
+
+def test_search_refuses_public_errors_unpaid(clouds):
+    budget = PrivacyAccountant(math.inf)
+    search = search_of_clouds(accountant=budget)
+    for options, y, message in (
+        ({}, None, "y must be given"),
+        ({}, clouds[1][:5], "inconsistent"),
+        ({"scoring": "acuracy"}, clouds[1], "scoring"),
+        ({"cv": 50}, clouds[1], "n_splits=50"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            clone(search).set_params(accountant=budget, **options).fit(clouds[0], y)
+    for scoring in ("inertia", "accuracy"):
+        with pytest.raises(ValueError):
+            search_of_rows(accountant=budget, scoring=scoring).fit(X, X)
+    assert not budget.spends()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (MetricMeasure(1.0, bounds=(-3, 4)), "metric privacy"),
+        (DPMoG(bounds=(0, 1), accountant=PrivacyAccountant(1.0)), "must be None"),
+        (make_pipeline(FunctionTransformer(), MIXTURE, memory="cache"), "memory"),
+        (make_pipeline(ColumnTransformer([("a", MIXTURE, [0])]), MIXTURE), "inside of"),
+        (make_pipeline(ReleasedBit(), MIXTURE), "followed by a private one"),
+    ],
+)
+def test_search_refuses_steps_that_it_cannot_count(estimator, message):
+    scoring = (lambda model, X, y: np.zeros(len(X)), 0.0, 1.0)
+    with pytest.raises(ValueError, match=message):
+        PrivateSearchCV(estimator, [{}], scoring=scoring).fit(X)
+
+
+def test_search_refuses_distributions_of_epsilon_and_other_splits_under_a_name(clouds, tmp_path):
+    search = search_of_clouds()
+    search.param_grid = {"privatepersistence__epsilon": uniform(0.5, 1.0)}
+    with pytest.raises(ValueError, match="unlike losses"):
+        search.fit(*clouds)
+    budget = PrivacyAccountant(9.0, path=str(tmp_path / "clouds.db"))
+    options = {"random_state": None, "cv": KFold(2, shuffle=True)}
+    search_of_clouds(accountant=budget.under("work"), **options).fit(*clouds)
+    with pytest.raises(PrivacyLedgerError):
+        search_of_clouds(accountant=budget.under("work"), **options).fit(*clouds)
+    assert len(budget) == 1
+
+
+def test_runs_of_a_search_print_nothing(clouds, capsys):
+    search = search_of_clouds(law=[1, 1, 1])
+    search.estimator.set_params(verbose=True)
+    search.fit(*clouds)
+    assert capsys.readouterr().out == ""
 
 
 def test_search_warns_of_steps_that_learn_without_privacy():

@@ -74,6 +74,14 @@ def test_reciprocal_law_costs_at_most_two_runs():
     assert stated(LAWS["reciprocal"], math.inf)[0] == math.inf
 
 
+def test_loss_of_extreme_laws_and_runs_is_an_upper_bound():
+    # Weights that differ by many orders of magnitude, and losses beyond the range of curves.
+    loss, _ = stated(NumberOfRuns((1, 10**15)), 0.005)
+    assert 0.01 <= loss < 36
+    law, curve = LAWS["reciprocal"], LossLaw((800.0,), mu=0.1).delta
+    assert law.loss(curve, 801.0, 1e-6, 1e-6)[0] >= 801
+
+
 def test_twins_lose_more_on_the_worst_pair():
     p, e = weights(LAWS["reciprocal"]), math.e
     loss, _ = stated(LAWS["reciprocal"], 1.0)
