@@ -25,6 +25,7 @@ from sklearn_dptda.filtration._estimator import BaseFiltration
 from sklearn_dptda.model_selection._dry_run import _paid_by, _PublicShape
 from sklearn_dptda.model_selection._planned_releases import PlannedLoss
 from sklearn_dptda.model_selection._release_once import (
+    ledger_of,
     paid_by,
     parameters_named,
     same_copies,
@@ -94,7 +95,10 @@ class SearchPlan:
                 "A search cannot contain other searches, nor candidates with accountants. Give "
                 "the accountant to the search itself."
             )
-        if any(parameters_named(search.estimator, "accountant").values()):
+        payer = ledger_of(search._payer())
+        # In a block with a default accountant, pickles of steps have it.
+        given = parameters_named(search.estimator, "accountant").values()
+        if any(each is not None and ledger_of(each) != payer for each in given):
             raise ValueError(
                 "accountant of a step must be None. Give the accountant to the search itself."
             )
