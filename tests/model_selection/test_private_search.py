@@ -416,7 +416,7 @@ def test_search_refuses_public_errors_unpaid(clouds):
     for options, y, message in (
         ({}, None, "y must be given"),
         ({}, clouds[1][:5], "inconsistent"),
-        ({"scoring": "acuracy"}, clouds[1], "scoring"),
+        ({"scoring": "no such score"}, clouds[1], "scoring"),
         ({"cv": 50}, clouds[1], "n_splits=50"),
     ):
         with pytest.raises(ValueError, match=message):
