@@ -154,6 +154,10 @@ class _KeptFunctions:
         self._kept: OrderedDict[bytes, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A worker process keeps nothing.
+        return type(None), ()
+
     def get(self, key: bytes) -> Any:
         with self._lock:
             if key not in self._kept:
