@@ -82,7 +82,6 @@ class SearchPlan:
     score: RowScore | None
     noise: ScoreNoise | None
     n_front: int | None
-    cv: Any
     scoring: Any
 
     @classmethod
@@ -123,7 +122,11 @@ class SearchPlan:
         runs = [_paid_by(part, call, shape) for part in parts]
         first = _common_guarantee(runs)
         sums = [Sums.of((each.guarantee.charge, each.count) for each in r.releases) for r in runs]
-        laws = [sum_of_laws([(each.guarantee, each.count) for each in r.releases]) for r in runs]
+        # A bound of several plans is one of their sums, but not of their laws.
+        laws = [
+            None if r.at_most else sum_of_laws([(e.guarantee, e.count) for e in r.releases])
+            for r in runs
+        ]
         budgets = [(float(each.epsilon), float(each.delta)) for each in sums]
         budget, noise = _largest(sums), None
         if score is not None:
@@ -164,7 +167,6 @@ class SearchPlan:
             score,
             noise,
             n_front,
-            search.cv,
             search.scoring,
         )
 
