@@ -4,6 +4,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,14 +13,15 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from benchmarks._table import Table
 from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
-from sklearn_dptda.cluster import DPMoG
-from sklearn_dptda.datasets import make_shapes
+from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse
+from sklearn_dptda.datasets import load_walkers, make_shapes
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.model_selection import PrivateSearchCV
 
@@ -51,11 +53,14 @@ def tables(quick):
     for i, task in enumerate(tasks):
         for total in _TOTALS:
             own = np.array([f for f, job in zip(found, jobs, strict=True) if job[:2] == (i, total)])
+            own, excess = own[:, 1:], own[:, 0]
             best = own[:, 4:].mean(axis=0).max()
             random = np.median(own[:, 4:].mean(axis=1))
             cells = [f"{np.median(each):.3g} ({each.min():.3g})" for each in own[:, :4].T]
             better = int((own[:, 0] > own[:, 4:].mean(axis=1)).sum())
-            rows.append((task.name, f"{total:g}", f"{random:.3g}", *cells, f"{best:.3g}", better))
+            bias = "" if np.isnan(excess).any() else f"{np.mean(excess):.3f}"
+            row = (task.name, f"{total:g}", f"{random:.3g}", *cells, f"{best:.3g}", better, bias)
+            rows.append(row)
     draw(quick)
     yield Table(
         f"Utility on fresh data, medians of {n_seeds} seeds and the worst seed",
@@ -69,10 +74,12 @@ def tables(quick):
             "GridSearchCV",
             "best",
             "search above random",
+            "best_score_ too high by",
         ),
         rows,
         "random: the mean of one run of each candidate; best: the one that is best on average. "
-        "Both have the whole epsilon. equal parts: each candidate once, chosen by an exact score.",
+        "Both have the whole epsilon. equal parts: each candidate once, chosen by an exact score. "
+        "best_score_ is compared with fresh data where it is an accuracy (means).",
     )
 
 
@@ -89,7 +96,7 @@ def draw(quick=False):
     for task, place, ax in zip(tasks, places, axes[0], strict=True):
         jobs = [(place, total, seed, False) for total in totals for seed in range(n_seeds)]
         found = np.array(Parallel(n_jobs=-1)(delayed(_utilities)(*job) for job in jobs))
-        found = found.reshape(len(totals), n_seeds, -1)
+        found = found.reshape(len(totals), n_seeds, -1)[:, :, 1:]
         single = found[:, :, 2:]
         for values, label, color in (
             (single.max(axis=2), "one run of the best candidate", "0.6"),
@@ -111,12 +118,15 @@ def draw(quick=False):
 
 
 def _utilities(i, total, seed, others=True):
-    """Utilities of two searches, equal parts, a grid search, and one run of each candidate."""
+    """Excess of the best score, and utilities.
+
+    They are those of two searches, equal parts, a grid search, and one run of each candidate.
+    """
     warnings.simplefilter("ignore")
     task = _tasks()[i]
     train, test = task.data(seed), task.data(1000 + seed)
     candidates = [clone(task.estimator).set_params(**each) for each in ParameterGrid(task.grid)]
-    found = []
+    found = [math.nan]
     for law in ("reciprocal", "geometric"):
         search = PrivateSearchCV(
             task.estimator,
@@ -127,6 +137,11 @@ def _utilities(i, total, seed, others=True):
             random_state=seed,
         )
         found.append(task.utility(search.fit(*train), test))
+        if law == "reciprocal" and task.utility is _accuracy:
+            # A private sum counts hits from the middle of their range.
+            score = search.best_score_
+            score = score if task.scoring is None else score / len(train[0]) + 0.5
+            found[0] = score - found[-1]
     runs = [task.utility(_one(each, total, seed, train), test) for each in candidates]
     if not others:
         return [*found, *runs]
@@ -167,18 +182,43 @@ def _tasks():
         LogisticRegression(),
     )
     masses = {"dtmfiltration__m": [0.02, 0.05, 0.1, 0.2, 0.4]}
-    return [
+    walkers = clone(pipeline).set_params(dtmfiltration__bounds=(-2, 2), dtmfiltration__resolution=8)
+    merged = DPMoGMorse(5, bounds=(-1, 1), delta=1e-6)
+    pieces = {"n_components": [5, 10, 20, 30, 40]}
+    means = DPLloyd(bounds=(-1, 1), delta=1e-6)
+    counts = {"n_clusters": [2, 4, 6, 12, 24]}
+    tasks = [
         _Task("mixture, shapes", mixture, numbers, "log_likelihood", _shapes, _log_likelihood),
         _Task("mixture, six groups", mixture, numbers, "log_likelihood", _groups, _log_likelihood),
         _Task("classes in a ring", classifier, degrees, "accuracy", _ring, _accuracy),
         _Task("classes by a cubic", classifier, degrees, "accuracy", _cubic, _accuracy),
         _Task("clouds, ring or disc", pipeline, masses, None, _clouds, _accuracy),
+        _Task("k-means, six groups", means, counts, "inertia", _groups, _explained),
+        _Task("merged mixture, shapes", merged, pieces, "log_likelihood", _labelled_shapes, _rand),
     ]
+    if _walkers(0) is not None:
+        tasks.append(_Task("clouds, walkers", walkers, masses, None, _walkers, _accuracy))
+    return tasks
 
 
 def _shapes(seed):
-    rows, _ = make_shapes(2000, noise=0.1, random_state=seed)
-    return (np.clip(rows / 4.5, -1, 1),)
+    return _labelled_shapes(seed)[:1]
+
+
+def _labelled_shapes(seed):
+    rows, labels = make_shapes(2000, noise=0.1, random_state=seed)
+    return np.clip(rows / 4.5, -1, 1), labels
+
+
+@cache
+def _walkers(seed):
+    """Return windows of one part of the recordings; from seed 1000 on, of the other part."""
+    try:
+        data = load_walkers(series=True, download=False)
+    except FileNotFoundError:
+        return None
+    chosen = (np.asarray(data.segment) == 1) == (seed >= 1000)
+    return [np.clip(window, -2, 2) for window in data.data[chosen]], data.target[chosen]
 
 
 def _groups(seed):
@@ -219,6 +259,17 @@ def _log_likelihood(model, data):
     uniform = -rows.shape[1] * math.log(2)
     own = np.logaddexp(math.log(0.95) + model.score_samples(rows), math.log(0.05) + uniform)
     return float(own.mean() - uniform)
+
+
+def _explained(model, data):
+    """Return one minus the share of the squared distances that remains."""
+    (rows,) = data
+    remains = np.square(model.transform(rows).min(axis=1)).sum()
+    return float(1 - remains / np.square(rows - rows.mean(axis=0)).sum())
+
+
+def _rand(model, data):
+    return float(adjusted_rand_score(data[1], model.predict(data[0])))
 
 
 def _accuracy(model, data):

@@ -15,7 +15,7 @@ from sklearn_dptda.privacy._learning_steps import learners_in
 from sklearn_dptda.privacy._warnings import warn_caller
 
 # Added to the description of the release if the last step learns from labels without privacy.
-_OF_LABELS = "; and what was learnt from labels, which count as public"
+OF_LABELS = "; and what was learnt from labels, which count as public"
 
 
 def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
@@ -87,8 +87,8 @@ def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
     last = pipeline[-1] if isinstance(pipeline, Pipeline) else pipeline
     if isinstance(last, BaseEstimator) and (is_classifier(last) or is_regressor(last)):
         protected = getattr(getattr(get_tags(last), "privacy", None), "labels", False)
-        learnt = _OF_LABELS * (not protected)
-        total = replace(total, released=total.released + learnt)
+        if not (protected or total.released.endswith(OF_LABELS)):
+            total = replace(total, released=total.released + OF_LABELS)
     learners, _ = learners_in([pipeline])
     if learners:
         warn_caller(

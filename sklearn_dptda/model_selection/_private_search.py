@@ -15,7 +15,6 @@ from sklearn.base import (
     MetaEstimatorMixin,
     clone,
     is_classifier,
-    is_regressor,
 )
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length, column_or_1d, get_tags
@@ -37,8 +36,10 @@ from sklearn_dptda.model_selection._search_runs import (
     Run,
     SearchPlan,
     check_input,
+    leaves_of,
     one_run,
     part_of,
+    predicts,
     steps_of,
 )
 from sklearn_dptda.privacy import (
@@ -128,8 +129,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
     best_params_ : dict
         Its parameters in the grid.
     best_score_ : float
-        Its score: mean of the cross-validation, or private mean over rows. It is that of the best
-        of several runs, and therefore too high on average.
+        Its score: mean of the cross-validation, or private sum over rows, to which the middle of
+        the range of scores counts as 0. It is that of the best of several runs, and therefore too
+        high on average.
     cv_results_ : dict
         One row, that of the best run.
     privacy_guarantee_ : PrivacyGuarantee
@@ -148,7 +150,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
 
     Predictions for new clouds are new releases, which pay for themselves: steps that release in
     ``transform`` state the guarantee of one of them, not that of the search. ``score`` is not
-    private. People are recognised by a column, the ``groups`` of the estimator.
+    private. People are recognised by a column, the ``groups`` of the estimator. A ledger with
+    ``composition="zcdp"`` cannot pay for a search that has a delta.
 
     .. rubric:: Privacy
 
@@ -299,7 +302,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
                 column_or_1d(y)
             return None
         last = plan.candidates[0][-1]
-        if y is None and (is_classifier(last) or is_regressor(last)):
+        if y is None and predicts(last):
             raise ValueError("y must be given, because the last step predicts it.")
         splitter = check_cv(self.cv, y, classifier=is_classifier(last))
         return list(splitter.split(np.empty((len(X), 0)), y))
@@ -312,8 +315,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         # Later releases of new records pay from the budget of the search.
         names = parameters_named(best.model, "accountant")
         best.model.set_params(**dict.fromkeys(names, self.accountant))
-        steps = best.model.named_steps.values() if hasattr(best.model, "steps") else [best.model]
-        steps = [step for step in steps if isinstance(step, BaseEstimator) and is_private(step)]
+        steps = [step for step in leaves_of(best.model) if is_private(step)]
         known = [step.privacy_guarantee_ for step in steps]
         guarantee = replace(
             guarantee,
@@ -367,6 +369,21 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         ndarray
         """
         return self._best().predict_proba(X)
+
+    @_best_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:
+        """Predict logarithms of probabilities of classes with the best run.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, or list of clouds
+            New input.
+
+        Returns
+        -------
+        ndarray
+        """
+        return self._best().predict_log_proba(X)
 
     @_best_has("decision_function")
     def decision_function(self, X: Any) -> Any:

@@ -198,17 +198,21 @@ class ReleasePlan:
         )
         guarantee = self._errors.private._guarantee_ahead(None)
         risk = f" {sentence_of(guarantee.advantage, guarantee.adjacency)}"
+        search = (
+            " PrivateSearchCV over releases like this one costs up to "
+            f"epsilon={2 * self.epsilon:.3g}: with less, make one release."
+        )
         often = f"With a probability of {100 * self.confidence:g} %"
         if self.claim == "probable":
             least = N_RELEASES - allowed_misses(self.confidence)
             return (
                 f"{shows} In {least} of {N_RELEASES} simulated releases, its stated probability "
-                f"is at least {100 * PROBABLE:g} %.{risk}"
+                f"is at least {100 * PROBABLE:g} %.{risk}{search}"
             )
         return (
             f"{shows} {often}, the noise moves points by at most {self.error_bound:.3g}. With the "
             f"same probability, if there is no {name}, the noise shows none that persists for more "
-            f"than {self.noise_floor:.3g}.{without}{risk}"
+            f"than {self.noise_floor:.3g}.{without}{risk}{search}"
         )
 
 

@@ -14,26 +14,27 @@ from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid, ParameterSampler, cross_val_score
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration._estimator import BaseFiltration
 from sklearn_dptda.model_selection._dry_run import _paid_by, _PublicShape
+from sklearn_dptda.model_selection._pipeline_guarantee import OF_LABELS
 from sklearn_dptda.model_selection._planned_releases import PlannedLoss
 from sklearn_dptda.model_selection._release_once import (
     ledger_of,
     paid_by,
     parameters_named,
     same_copies,
-    searches_accountants,
 )
 from sklearn_dptda.model_selection._row_scores import RowScore, ScoreNoise, row_score
 from sklearn_dptda.privacy import (
     NoiseSource,
+    NoiseWarning,
     PrivacyAccountant,
     PrivacyBudgetExceeded,
     PrivacyGuarantee,
@@ -47,6 +48,7 @@ from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release_key import ReleaseKey
 from sklearn_dptda.privacy._risk import Curve, LossLaw
+from sklearn_dptda.privacy._warnings import warn_caller
 
 # The accountant of a run refuses a run that is dearer than planned, up to rounding.
 _ROUNDING = 1 + 1e-9
@@ -89,20 +91,12 @@ class SearchPlan:
         """Return the plan of a search, or raise an error that its parameters cause."""
         if search.estimator is None or search.param_grid is None:
             raise ValueError("estimator and param_grid must be given.")
-        if searches_accountants(search) or any(map(_is_search, steps_of(search.estimator))):
-            raise ValueError(
-                "A search cannot contain other searches, nor candidates with accountants. Give "
-                "the accountant to the search itself."
-            )
         payer = ledger_of(search._payer())
-        # In a block with a default accountant, pickles of steps have it.
-        given = parameters_named(search.estimator, "accountant").values()
-        if any(each is not None and ledger_of(each) != payer for each in given):
-            raise ValueError(
-                "accountant of a step must be None. Give the accountant to the search itself."
-            )
+        _check_parameters(search.estimator, payer)
         with same_copies(search.estimator):
             settings, templates = _candidates(search)
+        for each in templates:
+            _check_parameters(each, payer)
         if search.epsilon is None:
             return cls._of(search, settings, templates, shape)
         return cls._of_epsilon(search, settings, templates, shape)
@@ -144,6 +138,7 @@ class SearchPlan:
         number = _number_of_runs(search)
         cost = number.loss(_highest(curves), *_largest(sums), goal=budget[1])
         most, n = len(number.weights), len(candidates)
+        learnt = OF_LABELS if n_front is not None and predicts(candidates[0][-1]) else ""
         guarantee = replace(
             first,
             epsilon=cost[0],
@@ -153,7 +148,7 @@ class SearchPlan:
             # Private steps of the best run share this release.
             release_id=secrets.token_hex(16),
             mechanism=f"best of a random number of runs, each by the {first.mechanism}",
-            released=f"the best of 1 to {most} runs over {n} candidates: {first.released}",
+            released=f"the best of 1 to {most} runs over {n} candidates: {first.released}{learnt}",
             seeded=search.random_state is not None,
             public_parameters=not any(learners_in([each])[0] for each in candidates),
             exact=all(each.guarantee.exact for r in runs for each in r.releases),
@@ -176,14 +171,25 @@ class SearchPlan:
     ) -> "SearchPlan":
         """Scale the epsilons of all candidates by one factor, so that the search costs epsilon."""
         goal = float(search.epsilon)
-
         low, high, scale = 0.0, math.inf, math.inf if math.isinf(goal) else 1.0
         best: SearchPlan | None = None
         for _ in range(_MOST_STEPS):
             if best is not None and best.guarantee.epsilon >= goal * (1 - _TOLERANCE):
                 break
-            plan = cls._of(search, settings, [_scaled(t, scale) for t in templates], shape)
+            try:
+                plan = cls._of(search, settings, [_scaled(t, scale) for t in templates], shape)
+            except ValueError as error:
+                if scale in (1.0, math.inf):
+                    raise
+                raise ValueError(
+                    f"epsilon={quoted(search.epsilon)} is too small or too large for this search."
+                ) from error
             cost = plan.guarantee.epsilon
+            if math.isinf(cost) and math.isfinite(goal):
+                raise ValueError(
+                    "epsilon of a candidate is inf, which cannot be scaled. Give candidates finite "
+                    "epsilons, or leave epsilon of the search at None."
+                )
             if cost <= goal:
                 low, best = scale, plan
             else:
@@ -199,17 +205,22 @@ class SearchPlan:
 def check_input(plan: SearchPlan, data: tuple[Any, ...]) -> None:
     """Raise the error of a candidate that refuses its input, before anything is paid.
 
-    The candidate computes as far as its first payment, which an empty budget refuses.
+    The candidate computes as far as its first payment, which an empty budget refuses. Until then,
+    warnings of noise follow from public numbers.
     """
     X, y, *_ = data
     model = clone(plan.candidates[0])
     nothing = PrivacyAccountant(math.ulp(0.0))
     paid_by(model, model, lambda payer: nothing)
-    with suppress(PrivacyBudgetExceeded), warnings.catch_warnings(action="ignore"):
+    with suppress(PrivacyBudgetExceeded), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         if plan.n_front is not None:
             model[: plan.n_front].fit_transform(X)
         else:
             model.fit(X, y)
+    for each in caught:
+        if issubclass(each.category, NoiseWarning):
+            warn_caller(str(each.message), each.category)
 
 
 def one_run(plan: SearchPlan, data: tuple[Any, ...], seed: Any) -> Run:
@@ -303,6 +314,19 @@ def steps_of(estimator: Any) -> Iterator[Any]:
             yield value
 
 
+def leaves_of(step: Any) -> Iterator[Any]:
+    """Yield the steps of pipelines and unions, which fit the steps themselves, and no copies."""
+    if isinstance(step, Pipeline | FeatureUnion):
+        for _, part in step.steps if isinstance(step, Pipeline) else step.transformer_list:
+            yield from leaves_of(part)
+    elif isinstance(step, BaseEstimator):
+        yield step
+
+
+def predicts(step: Any) -> bool:
+    return is_classifier(step) or is_regressor(step)
+
+
 def _is_search(step: Any) -> bool:
     return bool({"param_grid", "param_distributions"} & step.get_params(deep=False).keys())
 
@@ -324,10 +348,14 @@ def _candidates(search: Any) -> tuple[list[dict[str, Any]], list[Any]]:
     if not settings:
         raise ValueError("param_grid has no candidates.")
     template = clone(search.estimator)
-    # Messages about progress would name the runs.
-    template.set_params(**dict.fromkeys(parameters_named(template, "verbose"), False))
     candidates = [clone(template).set_params(**clone(each, safe=False)) for each in settings]
     for candidate in candidates:
+        # Messages about progress would name the runs.
+        candidate.set_params(**dict.fromkeys(parameters_named(candidate, "verbose"), False))
+        for step in steps_of(candidate):
+            if isinstance(step, FeatureUnion):
+                # The steps of a run share the accountant of the run, so they share a process.
+                step.set_params(n_jobs=None)
         for name, value in parameters_named(candidate, "random_state").items():
             if value is not None and is_private(_owner(candidate, name)):
                 raise ValueError(
@@ -346,31 +374,37 @@ def _has_distributions(grid: Any) -> bool:
     return any(hasattr(values, "rvs") for kind in kinds for values in kind.values())
 
 
+def _check_parameters(candidate: Any, payer: Any) -> None:
+    """Refuse candidates that search, pay or remember by themselves."""
+    if any(map(_is_search, steps_of(candidate))):
+        raise ValueError("A search cannot contain other searches.")
+    # In a block with a default accountant, pickles of steps have it.
+    given = parameters_named(candidate, "accountant").values()
+    if any(each is not None and ledger_of(each) != payer for each in given):
+        raise ValueError(
+            "accountant of a candidate must be None. Give the accountant to the search itself."
+        )
+    if any(isinstance(s, Pipeline) and s.memory is not None for s in steps_of(candidate)):
+        raise ValueError("memory of a pipeline must be None, because it would keep all runs.")
+
+
 def _check_places(candidate: Any) -> None:
     """Refuse private steps whose copies would pay for later releases to the accountant of a run."""
-    steps = [candidate]
-    if isinstance(candidate, Pipeline):
-        if candidate.memory is not None:
-            raise ValueError("memory of the pipeline must be None, because it would keep all runs.")
-        steps = [step for _, step in candidate.steps]
-    for step in steps:
-        if not (isinstance(step, BaseEstimator) and _contains_private(step)):
-            continue
-        if not (is_private(step) or isinstance(step, BaseFiltration)):
+    for step in leaves_of(candidate):
+        if _contains_private(step) and not (is_private(step) or isinstance(step, BaseFiltration)):
             raise ValueError(
                 f"A search cannot hold private steps inside of {type(step).__name__}. Make them "
-                "steps of the pipeline."
+                "steps of a pipeline or of a union."
             )
-    if _n_front(candidate) is None and any(map(_releases_in_transform, steps[:-1])):
+    if _n_front(candidate) is None and "transform" in _releasing_methods(candidate):
         raise ValueError(
-            "A step that releases in transform is followed by a private one, so that a score would "
-            "be another release. Search for them one after the other."
+            "After a step that releases in transform, all steps must be without privacy, and there "
+            "must be one, so that a score is not another release."
         )
 
 
-def _releases_in_transform(step: Any) -> bool:
-    known = isinstance(step, BaseEstimator) and is_private(step)
-    return known and get_tags(step).privacy.releases == "transform"
+def _releasing_methods(step: Any) -> set[str]:
+    return {get_tags(leaf).privacy.releases for leaf in leaves_of(step) if is_private(leaf)}
 
 
 def _number_of_runs(search: Any) -> NumberOfRuns:
@@ -398,7 +432,7 @@ def _n_front(estimator: Any) -> int | None:
     last = private[-1] if private else -1
     if last < 0 or last == len(estimator.steps) - 1:
         return None
-    return last + 1 if _releases_in_transform(estimator.steps[last][1]) else None
+    return last + 1 if _releasing_methods(estimator.steps[last][1]) == {"transform"} else None
 
 
 def _contains_private(step: Any) -> bool:

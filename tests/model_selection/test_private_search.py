@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVR
 from sklearn.utils import get_tags
@@ -30,11 +30,14 @@ from sklearn_dptda.model_selection import PrivateSearchCV, pipeline_guarantee, p
 from sklearn_dptda.model_selection._row_scores import RowScore, ScoreNoise, row_score
 from sklearn_dptda.privacy import (
     NoiseSource,
+    NoiseWarning,
     PrivacyGuarantee,
     PrivacyLeakWarning,
     PrivacyLedgerError,
     PrivateEstimatorMixin,
 )
+
+pytestmark = pytest.mark.filterwarnings("ignore:At epsilon")
 
 X = make_two_circles(1000, random_state=0)
 MIXTURE = DPMoG(bounds=(-2.5, 3))
@@ -364,6 +367,46 @@ def test_people_count_as_one_row_in_a_score():
     assert abs(search.best_score_) < most + 50
 
 
+def test_union_of_releases_is_one_run_in_one_process(clouds):
+    def branch(m):
+        pipeline = search_of_clouds().estimator[:3]
+        return pipeline.set_params(dtmfiltration__m=m)
+
+    union = make_union(branch(0.1), branch(0.4), n_jobs=2)
+    grid = {"logisticregression__C": [0.1, 1.0]}
+    budget = PrivacyAccountant(10.0)
+    search = PrivateSearchCV(
+        make_pipeline(union, LogisticRegression()), grid, cv=2, accountant=budget.under("union")
+    )
+    plan = planned_loss(search, clouds[0], method="fit")
+    search.fit(*clouds)
+    # A run is two choices, whose search costs less than two runs of 2.
+    assert len(budget) == 1 and 2 < budget.total().epsilon == plan.total().epsilon < 3.5
+    assert search.best_estimator_[0].n_jobs is None
+    # New clouds are two releases, from the same budget.
+    search.predict(clouds[0])
+    assert budget.total().epsilon == pytest.approx(plan.total().epsilon + 2)
+
+
+def test_whole_steps_are_candidates(clouds):
+    budget = PrivacyAccountant(10.0)
+    search = search_of_clouds(accountant=budget)
+    dimensions = [PrivatePersistence(homology_dimensions=each) for each in ((0,), (0, 1))]
+    search.param_grid = {"privatepersistence": dimensions}
+    search.fit(*clouds)
+    assert search.best_estimator_[1].homology_dimensions in ((0,), (0, 1))
+    assert len(budget) == 1 and dimensions[0].accountant is None
+    # Labels are public, and the guarantee says so, once.
+    guarantees = search.privacy_guarantee_, pipeline_guarantee(make_pipeline(search))
+    assert [str(each).count("labels, which count as public") for each in guarantees] == [1, 1]
+
+
+def test_search_warns_of_noise_before_it_pays(clouds):
+    search = search_of_clouds(accountant=PrivacyAccountant(1e-9), epsilon=0.01)
+    with pytest.warns(NoiseWarning), pytest.raises(PrivacyBudgetExceeded):
+        search.fit(*clouds)
+
+
 # Refusals.
 
 
@@ -386,7 +429,9 @@ def test_people_count_as_one_row_in_a_score():
             "must have a private step",
         ),
         ({"param_grid": {"n_components": [2, -1]}}, "n_components"),
-        ({"param_grid": {"accountant": [PrivacyAccountant(1.0)]}}, "cannot contain other searches"),
+        ({"param_grid": {"accountant": [PrivacyAccountant(1.0)]}}, "must be None"),
+        ({"param_grid": {"epsilon": [1.0, math.inf]}, "epsilon": 1.0}, "cannot be scaled"),
+        ({"epsilon": 1e-7}, "epsilon=1e-07 is too small"),
         ({"param_grid": {"adjacency": ["add-remove", "replace-one"]}}, "have the same adjacency"),
     ],
 )
@@ -434,7 +479,8 @@ def test_search_refuses_public_errors_unpaid(clouds):
         (DPMoG(bounds=(0, 1), accountant=PrivacyAccountant(1.0)), "must be None"),
         (make_pipeline(FunctionTransformer(), MIXTURE, memory="cache"), "memory"),
         (make_pipeline(ColumnTransformer([("a", MIXTURE, [0])]), MIXTURE), "inside of"),
-        (make_pipeline(ReleasedBit(), MIXTURE), "followed by a private one"),
+        (make_pipeline(ReleasedBit(), MIXTURE), "After a step that releases in transform"),
+        (make_pipeline(ReleasedBit()), "After a step that releases in transform"),
     ],
 )
 def test_search_refuses_steps_that_it_cannot_count(estimator, message):
