@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.pipeline import Pipeline
 
 from sklearn_dptda._typing import Adjacency, FloatArray
@@ -19,7 +20,7 @@ from sklearn_dptda.privacy._guarantee import Charge
 from sklearn_dptda.privacy._noise import inverse
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._risk import LossLaw
-from sklearn_dptda.utils._bounds import check_bounds, diameter
+from sklearn_dptda.utils._bounds import check_bounds
 from sklearn_dptda.utils._people import codes_of
 
 # Share of a uniform law in a likelihood, which bounds it from below.
@@ -27,7 +28,7 @@ _BACKGROUND = 0.05
 # Logarithms of the largest density that counts, in relation to the uniform one: for all columns,
 # and for each column.
 _TOP, _TOP_OF_COLUMN = 3.0, math.log(2)
-# Distances count up to this share of the diameter of the box.
+# Squared distances count up to this number for each column, in half widths of the box.
 _FAR = 0.25
 # Half the range of the score of one row in integers.
 _HALF = 2**20
@@ -144,12 +145,17 @@ def _likelihood_on_uniform(log_uniform: float, model: Any, X: Any, y: Any) -> Fl
 def _inertia(estimator: Any, n_features: int | None) -> RowScore:
     _require(estimator, "transform", "inertia")
     low, high = _box(estimator, n_features, "inertia")
-    far = (_FAR * diameter(low, high)) ** 2
-    return RowScore(_minus_squared_distance, -far, 0.0)
+    # Scales of a run would be units of this run alone, and noise in them would decide.
+    units = (high - low) / 2
+    return RowScore(partial(_minus_squared_distance, units=units), -_FAR * len(units), 0.0)
 
 
-def _minus_squared_distance(model: Any, X: Any, y: Any) -> FloatArray:
-    minus: FloatArray = -np.square(np.asarray(model.transform(X)).min(axis=1))
+def _minus_squared_distance(model: Any, X: Any, y: Any, units: FloatArray) -> FloatArray:
+    last = model
+    if isinstance(model, Pipeline):
+        X, last = model[:-1].transform(X) if len(model) > 1 else X, model[-1]
+    distances = euclidean_distances(np.asarray(X) / units, last.cluster_centers_ / units)
+    minus: FloatArray = -np.square(distances.min(axis=1))
     return minus
 
 

@@ -328,8 +328,13 @@ def test_scores_by_name_are_bounded_and_prefer_better_models():
     centres = DPLloyd(8, epsilon=math.inf, delta=0, bounds=(-2.5, 3), random_state=0).fit(X)
     few = DPLloyd(1, epsilon=math.inf, delta=0, bounds=(-2.5, 3), random_state=0).fit(X)
     score = row_score("inertia", centres, 2)
-    assert score.total(centres, X, None) > score.total(few, X, None)
-    assert score.low == pytest.approx(-(5.5**2) / 8)
+    total = score.total(centres, X, None)
+    assert total > score.total(few, X, None) and score.low == -0.5
+    # The score has the units of the box, not those that a run has found.
+    scaled = row_score("inertia", centres.set_params(bounds=([-2.5, -25], [3, 30])), 2)
+    columns = np.array([1.0, 10.0])
+    centres.cluster_centers_, centres.scales_ = centres.cluster_centers_ * columns, np.ones(2)
+    assert scaled.total(centres, X * columns, None) == pytest.approx(total)
 
 
 def test_search_of_a_private_classifier_is_scored_by_noisy_hits():
