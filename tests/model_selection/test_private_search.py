@@ -5,7 +5,8 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.stats import binom, uniform
+from scipy.optimize import brentq
+from scipy.stats import binom, norm, uniform
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
@@ -111,6 +112,24 @@ def test_search_of_rows_costs_what_is_planned(law):
     assert search.best_estimator_.privacy_guarantee_ == guarantee
     assert not hasattr(search, "transform")
     assert search.predict(X).shape == (1000,) and math.isfinite(search.score(X))
+
+
+def test_score_of_rows_is_paid_as_its_share():
+    def delta(mu, epsilon):
+        above, below = norm.cdf([mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu])
+        return above - math.exp(epsilon) * below
+
+    def cost(estimator, scoring):
+        grid = [{"epsilon": [1.0]}]
+        search = PrivateSearchCV(estimator, grid, scoring=scoring, score_share=0.2, law=[1])
+        return planned_loss(search, X, method="fit").total()
+
+    # Squares of Gaussian parameters add up, and four parts of five are those of the run.
+    mu = brentq(lambda mu: delta(mu, 1.0) - 1e-6, 1e-3, 10)
+    epsilon = brentq(lambda epsilon: delta(mu / math.sqrt(0.8), epsilon) - 1e-6, 1, 10)
+    assert cost(MIXTURE, "log_likelihood") == (pytest.approx(epsilon, rel=2e-3), 1e-6)
+    kmeans = DPLloyd(bounds=(-2.5, 3), delta=0)
+    assert cost(kmeans, "inertia") == (pytest.approx(1.25, rel=1e-9), 0.0)
 
 
 def test_search_of_a_given_epsilon_scales_its_candidates():
