@@ -105,7 +105,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         Otherwise, the score is a private sum over rows: ``"accuracy"``, ``"log_likelihood"`` (of
         a mixture), ``"inertia"`` (of k-means), or a tuple of a function of (estimator, X, y), and
         the lowest and the highest score. The function returns one score for each row, which must
-        depend on the fitted estimator and on this row alone.
+        depend on the fitted estimator and on this row alone. It must not raise an error for any
+        row.
     score_share : float, default=0.1
         Share of the loss of a run that a private score costs, in (0, 0.9].
     cv : int, cross-validation generator or iterable, default=5

@@ -146,15 +146,18 @@ def _inertia(estimator: Any, n_features: int | None) -> RowScore:
     _require(estimator, "transform", "inertia")
     low, high = _box(estimator, n_features, "inertia")
     # Scales of a run would be units of this run alone, and noise in them would decide.
-    units = (high - low) / 2
-    return RowScore(partial(_minus_squared_distance, units=units), -_FAR * len(units), 0.0)
+    return RowScore(partial(_minus_squared_distance, low=low, high=high), -_FAR * len(low), 0.0)
 
 
-def _minus_squared_distance(model: Any, X: Any, y: Any, units: FloatArray) -> FloatArray:
+def _minus_squared_distance(
+    model: Any, X: Any, y: Any, low: FloatArray, high: FloatArray
+) -> FloatArray:
     last = model
     if isinstance(model, Pipeline):
         X, last = model[:-1].transform(X) if len(model) > 1 else X, model[-1]
-    distances = euclidean_distances(np.asarray(X) / units, last.cluster_centers_ / units)
+    units = (high - low) / 2
+    rows = np.clip(np.asarray(X), low, high) / units
+    distances = euclidean_distances(rows, last.cluster_centers_ / units)
     minus: FloatArray = -np.square(distances.min(axis=1))
     return minus
 
