@@ -173,6 +173,9 @@ FRAGMENTS = {
             Lower and upper bounds to which rows were clipped, given or estimated.
         clipped_share_ : float
             Private estimate of the share of rows outside of these bounds.
+        units_ : ndarray of shape (n_features,)
+            Length of each column that counts as one: half the width of an interval that
+            contains ``bounds_``, the private unit of a clustering, or the side of a cell.
     """,
     "row_adjacency": """
         adjacency : {"add-remove", "replace-one"}, default="add-remove"
@@ -190,6 +193,13 @@ FRAGMENTS = {
         unit : str, default="one row"
             Name of the privacy unit in guarantees, such as ``"one cloud"``. It has no
             effect on the noise.
+    """,
+    "column_units": """
+        units : {"columns", "bounds"} or array-like of shape (n_features,), default="columns"
+            How distances measure the columns. ``"columns"``: by private intervals and
+            correlations, so that columns that have no part in the clusters, such as
+            flags, do not decide. ``"bounds"``: by the widths of ``bounds``; equal widths
+            mean one unit. An array contains public lengths that count as one.
     """,
     "groups_of_fit": """
         groups : array-like of shape (n_samples,), default=None
@@ -215,7 +225,7 @@ FRAGMENTS = {
             Source of the noise. None draws from the operating system's entropy. A
             seed is for tests and study only, because the noise can be undone with it.
     """,
-    "cluster_weights_scales_and_covariances": """
+    "cluster_weights_and_covariances": """
         weights_ : ndarray of shape (n_clusters,)
             Private shares of the rows in each cluster.
         weights_noise_ : ndarray of shape (n_clusters,)
@@ -226,11 +236,6 @@ FRAGMENTS = {
         within_noise_ : ndarray of bool, of shape (n_clusters,)
             Marks clusters whose number of rows is below three standard deviations of
             its noise. Such a cluster may have no rows.
-        scales_ : ndarray of shape (n_features,)
-            Half widths of the intervals in which the columns are measured, so that
-            columns of different ranges have the same weight. They are the half widths
-            of ``bounds_``, or those of an estimated interval around the rows if the
-            bounds of a column are missing or five times as wide as that interval.
         covariances_ : ndarray of shape (n_clusters, n_features, n_features)
             Private covariances. Present if ``covariance_share`` is positive.
     """,

@@ -20,6 +20,7 @@ ListLike: TypeAlias = Sequence[Any] | NDArray[Any]
 Bounds: TypeAlias = Sequence[ArrayLike] | NDArray[Any]
 # Bounds, or a mapping from the names of some columns to such pairs.
 RowBounds: TypeAlias = Bounds | Mapping[str, Bounds]
+ColumnUnits: TypeAlias = Literal["columns", "bounds"] | ArrayLike
 PathLike: TypeAlias = str | os.PathLike[str]
 
 # The random states that private estimators accept.

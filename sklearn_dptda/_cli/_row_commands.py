@@ -186,6 +186,7 @@ class Cluster(_RowCommand):
             "within_noise": private.within_noise_,
             **{k: getattr(private, f"{k}_") for k in shapes if hasattr(private, f"{k}_")},
             "bounds": list(private.bounds_),
+            "units": private.units_,
             "clipped_share": private.clipped_share_,
         }
 

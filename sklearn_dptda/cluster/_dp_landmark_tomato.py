@@ -194,7 +194,7 @@ class DPLandmarkToMATo(PrivateLandmarks):
     def _landmarks_among(self, drawn: FloatArray, box: Box) -> FloatArray:
         sides, n = box.high - box.low, int(self.n_landmarks)
         one_unit = sides.max() <= _UNEQUAL_SIDES * sides.min()
-        self.scales_ = np.ones_like(sides) if one_unit else sides
+        self.units_ = self.scales_ = np.ones_like(sides) if one_unit else sides
         # The means come first: a small dense cluster has a component, but no point far from the
         # others.
         far = self.scales_ * on_ridges(drawn / self.scales_, n)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import (
     Adjacency,
+    ColumnUnits,
     CovarianceType,
     FloatArray,
     IntArray,
@@ -33,12 +34,11 @@ from sklearn_dptda.cluster._noisy_steps import (
     RULES,
     MixtureStep,
     NoisyClusters,
-    Standardised,
     mixture_steps,
     moved_centres,
-    standardise,
     steps_and_floor,
 )
+from sklearn_dptda.cluster._standardise import Standardised, standardise
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows, fit_predict, sum_by_rows
@@ -72,6 +72,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
+    %(column_units)s
     %(mixture_fit)s
     %(fit_accountant_and_random_state)s
 
@@ -118,6 +119,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     _parameter_constraints = {
         **PrivateRowsEstimator._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "units": [StrOptions({"columns", "bounds"}), "array-like"],
         "covariance_type": [StrOptions({"auto", *COVARIANCE_TYPES})],
     }
     # Number of k-means steps, and of mixture steps; None: as many as private numbers allow for.
@@ -135,6 +137,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
         unit: str = "one row",
+        units: ColumnUnits = "columns",
         covariance_type: CovarianceType | Literal["auto"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
@@ -146,6 +149,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         self.adjacency = adjacency
         self.groups = groups
         self.unit = unit
+        self.units = units
         self.covariance_type = covariance_type
         self.accountant = accountant
         self.random_state = random_state
@@ -165,10 +169,13 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     def _searches_within(self) -> bool:
         return True
 
-    def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
+    def _learn(
+        self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box
+    ) -> list[str] | None:
         self._columns, self._box = cast(Columns, rows.columns), box
         merged = self._merges_components()
-        data = standardise(rows, budget)
+        data = standardise(rows, budget, box.spreads, self._has_one_unit())
+        self.units_ = box.unit * data.scales
         share, left = RULES.kmeans_share, 1 - RULES.kmeans_share
         start = moved_centres(
             data, self._n_start(), self._n_kmeans_steps, share=share, rng=rng, merged=merged
@@ -188,7 +195,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
             kind=self.covariance_type,
             floor=floor,
         )
-        return self._keep_in_units(*step.components(), data, partial(step.redrawn, rng))
+        self._keep_in_units(*step.components(), data, partial(step.redrawn, rng))
+        return data.remarks()
 
     def _keep_in_units(
         self,
@@ -202,10 +210,10 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         def in_units(clusters: NoisyClusters, covariances: FloatArray) -> Parameters:
             means = clusters.centres
             if data is not None:
-                means, covariances = data.back(means), data.scale**2 * covariances
+                means, covariances = data.back(means), data.covariances_back(covariances)
             return clusters.weights, self._box.inside(means), self._box.covariances(covariances)
 
-        scale = 1.0 if data is None else data.scale
+        scale = 1.0 if data is None else data.scales
         parameters = in_units(clusters, covariances)
         self.weights_noise_, self.within_noise_ = clusters.sd_weights, clusters.within_noise
         self.means_noise_ = self._box.unit * scale * clusters.sd_centres

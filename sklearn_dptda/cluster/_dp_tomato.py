@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, FloatArray, IntArray, RandomStateLike, RowBounds
+from sklearn_dptda._typing import (
+    Adjacency,
+    ColumnUnits,
+    FloatArray,
+    IntArray,
+    RandomStateLike,
+    RowBounds,
+)
 from sklearn_dptda.cluster._grid_peaks import (
     background_cells,
     clearest_peaks,
@@ -21,6 +28,7 @@ from sklearn_dptda.cluster._grid_peaks import (
 )
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, Sensitivity
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
+from sklearn_dptda.rows._intervals import Intervals
 from sklearn_dptda.rows._methods import by_rows, fit_predict
 from sklearn_dptda.rows._private_cubes import private_cubes
 from sklearn_dptda.rows._rows import Rows
@@ -38,6 +46,8 @@ _COARSE_BELOW, _FINE_IN_FOUND, _FINE_FOR_GIVEN, _COUNT_SHARE = 700, 1000, 4000, 
 # Sides of a box within this factor of one another are taken for lengths in one unit, since a search
 # for bounds rounds them by as much.
 _ONE_UNIT = 2.0
+# Cubes are at most this many times as many as the usual number of cells.
+_MORE_CELLS = 2.0
 # If the number of clusters is given, more parts than that must stand out by this factor more.
 _SURE_PARTS = 1.5
 # Bounds narrower than this share of the given ones count as found privately.
@@ -71,8 +81,12 @@ class DPToMATo(PrivateRowsEstimator):
     n_bins : int, default=None
         Number of cells along each axis. None: 96 to 192 cells in one dimension, 24 to 48 in
         two, and 18 to 24 in three, by a noisy number of rows, which takes a fiftieth of the
-        budget; about 4,096 cells in all in more dimensions. The cells are cubes if no side of
-        the box is over twice as long as another.
+        budget; about 4,096 cells in all in more dimensions. Cubes are up to twice as many.
+    units : {"columns", "bounds"} or array-like of shape (n_features,), default="columns"
+        What distances measure. ``"columns"``: the cells are cubes if no side of the given box, or
+        of the found one, is over twice as long as another. ``"bounds"``: they have the proportions
+        of ``bounds``. An array contains public lengths that count as one: the cells are cubes in
+        these. Not with ``n_bins``.
     threshold : float, default=2.0
         Number of standard deviations by which both sides of a saddle must stand out from it
         to be two clusters, if ``n_clusters`` is None. If it is given, parts that stand out
@@ -145,6 +159,7 @@ class DPToMATo(PrivateRowsEstimator):
     } | {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "n_bins": [Interval(Integral, 2, None, closed="left"), None],
+        "units": [StrOptions({"columns", "bounds"}), "array-like"],
         "threshold": [Interval(Real, 0, None, closed="left")],
         "noise": [StrOptions({"auto"}), None],
     }
@@ -159,6 +174,7 @@ class DPToMATo(PrivateRowsEstimator):
         groups: str | None = None,
         unit: str = "one row",
         n_bins: int | None = None,
+        units: ColumnUnits = "columns",
         threshold: float = 2.0,
         noise: Literal["auto"] | None = None,
         accountant: PrivacyAccountant | None = None,
@@ -171,6 +187,7 @@ class DPToMATo(PrivateRowsEstimator):
         self.groups = groups
         self.unit = unit
         self.n_bins = n_bins
+        self.units = units
         self.threshold = threshold
         self.noise = noise
         self.accountant = accountant
@@ -200,13 +217,32 @@ class DPToMATo(PrivateRowsEstimator):
     def _bins_within(self, rows, budget, box):
         """Number of cells along each axis, and the budget that is left."""
         bins, budget = self._bins_of_cube(rows, budget, box)
-        sides = box.high - box.low
-        if self.n_bins is not None or sides.max() > _ONE_UNIT * sides.min() * (1 + 1e-9):
+        sides, units = box.high - box.low, self._units_of_cells(box)
+        if self.n_bins is not None or units is None:
             return (bins,) * len(sides), budget
         # Cells must be cubes: otherwise a thin curve would be denser where it runs along their
-        # longer sides.
-        lengths = sides / np.exp(np.log(sides).mean())
+        # longer sides. If there are rows enough, the shortest side keeps its number of cells, as
+        # far as this does not make too many.
+        lengths = sides / units
+        lengths = lengths / np.exp(np.log(lengths).mean())
+        usual = bins == _BINS.get(len(sides), (0, 0, 0))[1]
+        if usual or (self.n_clusters is not None and bins == self._bins(len(sides))):
+            bins *= min(1 / lengths.min(), _MORE_CELLS ** (1 / len(sides)))
         return tuple(np.maximum(np.round(bins * lengths), 2).astype(int).tolist()), budget
+
+    def _units_of_cells(self, box):
+        """Lengths that count as one, which are public; None if they are unknown."""
+        given = self._public_bounds(len(box.low))
+        units = self._public_units(*given)
+        alike = any(
+            sides.max() <= _ONE_UNIT * sides.min() * (1 + 1e-9)
+            for sides in (given[1] - given[0], box.high - box.low)
+        )
+        return np.ones(len(box.low)) if units is None and alike else units
+
+    def _measured(self, found, units):
+        # Cells fill the bounds.
+        return found
 
     def _bins_of_cube(self, rows, budget, box):
         """Cells along each axis if all axes are equally long, and the budget that is left."""
@@ -240,10 +276,11 @@ class DPToMATo(PrivateRowsEstimator):
             n=max(int(counts[0]), 1),
             noise=budget.noise,
         )
-        return (low, high), (low, high), budget.rest(share)
+        return Intervals.given(low, high), budget.rest(share)
 
     def _learn(self, rows, budget, rng, box):
         bins, budget = self._bins_within(rows, budget, box)
+        self.units_ = (box.high - box.low) / np.array(bins)
         sensitivity = Sensitivity(
             1.0 if self.adjacency == "add-remove" else 2.0, "l1", self.adjacency
         )

@@ -11,9 +11,10 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
-from sklearn_dptda.cluster._noisy_steps import NoisyClusters, NoisyStep, Standardised
+from sklearn_dptda._typing import Adjacency, ColumnUnits, FloatArray, RandomStateLike, RowBounds
+from sklearn_dptda.cluster._noisy_steps import NoisyClusters, NoisyStep
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
+from sklearn_dptda.cluster._standardise import Standardised
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._assignments import hard_assignment, in_norm, residuals_about, row_products
 from sklearn_dptda.rows._moments import FitBudget, MomentWeights
@@ -61,6 +62,7 @@ class DPTree(PrivateKMeans):
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
+    %(column_units)s
     max_depth : int, default=None
         Number of levels of the tree, which share their part of the budget equally.
         None: two more levels than are needed for ten boxes per cluster.
@@ -71,7 +73,7 @@ class DPTree(PrivateKMeans):
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres. There are fewer if the coreset has fewer points.
-    %(cluster_weights_scales_and_covariances)s
+    %(cluster_weights_and_covariances)s
     coreset_ : ndarray of shape (n_leaves, n_features)
         Private points: the noisy means of the leaves.
     coreset_weights_ : ndarray of shape (n_leaves,)
@@ -128,6 +130,7 @@ class DPTree(PrivateKMeans):
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
         unit: str = "one row",
+        units: ColumnUnits = "columns",
         max_depth: int | None = None,
         covariance_share: float = 0.0,
         accountant: PrivacyAccountant | None = None,
@@ -140,6 +143,7 @@ class DPTree(PrivateKMeans):
         self.adjacency = adjacency
         self.groups = groups
         self.unit = unit
+        self.units = units
         self.max_depth = max_depth
         self.covariance_share = covariance_share
         self.accountant = accountant

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import (
     Adjacency,
+    ColumnUnits,
     CovarianceType,
     FloatArray,
     IntArray,
@@ -309,6 +310,7 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
+    %(column_units)s
     %(mixture_fit)s
     %(merging)s
     %(fit_accountant_and_random_state)s
@@ -381,6 +383,7 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
         unit: str = "one row",
+        units: ColumnUnits = "columns",
         covariance_type: CovarianceType | Literal["auto"] = "auto",
         merge_threshold: float | None = None,
         min_cluster_weight: float = 0.0,
@@ -395,6 +398,7 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
             adjacency=adjacency,
             groups=groups,
             unit=unit,
+            units=units,
             covariance_type=covariance_type,
             accountant=accountant,
             random_state=random_state,

@@ -16,19 +16,16 @@ from sklearn.cluster import KMeans
 
 from sklearn_dptda._typing import BoolArray, CovarianceType, FloatArray, IntArray
 from sklearn_dptda.cluster._mixture_density import DensityByRows, MixtureDensity
+from sklearn_dptda.cluster._standardise import Standardised, largest_norm
 from sklearn_dptda.rows._assignments import (
     Assignment,
-    clip_norm,
     euclidean,
     hard_assignment,
     in_norm,
     nearest_to,
-    one_cell,
     residuals_about,
 )
-from sklearn_dptda.rows._localisation import localise
 from sklearn_dptda.rows._moments import KEPT, FitBudget, Moments, MomentWeights
-from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.utils._distances import farthest_first
 
 
@@ -39,18 +36,6 @@ class _StepRules:
     Radii are in root mean square radii of the standardised rows.
     """
 
-    # Share for standardising, of the budget that localisation has left.
-    standard_share: float = 0.08
-    # Least trace of the covariance, in standard deviations of its noise.
-    least_trace: float = 0.25
-    # Radius at which rows are clipped once they are standardised.
-    row_radius: float = 2.0
-    # Largest number of columns with principal axes. With more columns, these axes would be noise,
-    # and slow; the columns take their place.
-    most_turned: int = 64
-    # Least eigenvalue of the axes, as a share of the mean variance. Below it, the noise of a
-    # covariance says nothing about a direction.
-    flat: float = 0.02
     # Radius at which residuals are clipped. It is smaller if many cells share a volume; the second
     # number is for this case.
     residual_radius: float = 0.7
@@ -101,86 +86,9 @@ RULES = _StepRules()
 _CANDIDATE_NUMBERS = 1 << 20
 # Number of centres if it is not given, unless more clusters than this are far apart.
 USUAL_CENTRES = 8
-_STANDARD_WEIGHTS = MomentWeights(0.2, 0.4, 0.4)
 # Under replace-one adjacency, a count that weighs as much as the sum costs nothing more.
 KMEANS_WEIGHTS = {"add-remove": MomentWeights(0.3, 0.7), "replace-one": MomentWeights(0.5, 0.5)}
 _MIXTURE_WEIGHTS = MomentWeights(0.1, 0.3, 0.6)
-
-
-@dataclass(frozen=True)
-class Standardised:
-    """Records about a private centre, in units of one private scale.
-
-    The norms of ``rows`` are at most the public ``limit``. The columns of ``axes`` are private
-    principal axes, as long as the standard deviations. ``budget`` is left for all later steps.
-    """
-
-    rows: Rows
-    centre: FloatArray
-    scale: float
-    axes: FloatArray
-    n_rows: float
-    budget: FitBudget
-
-    @property
-    def n_features(self) -> int:
-        """Dimension of the records."""
-        return self.rows.n_features
-
-    @property
-    def limit(self) -> float:
-        """Largest norm of a record, which is public."""
-        return _largest_norm(self.n_features)
-
-    def back(self, means: FloatArray) -> FloatArray:
-        """Means in the units of the cube."""
-        return self.centre + self.scale * means
-
-
-def _largest_norm(n_features: int) -> float:
-    return RULES.row_radius * n_features**0.5
-
-
-def standardise(rows: Rows, budget: FitBudget) -> Standardised:
-    """Release centre, scale and principal axes of all records, and apply the first two.
-
-    The noise of moments is relative to a ball, so a private ball comes first.
-    """
-    d = rows.n_features
-    middle, ball, spent = localise(rows, budget)
-    budget = budget.rest(spent)
-    radius = in_norm(ball, d, budget.norm)
-    moments = budget.release(
-        rows,
-        one_cell(middle, radius, budget.norm),
-        1,
-        weights=_STANDARD_WEIGHTS,
-        share=RULES.standard_share,
-        kind="full" if d <= RULES.most_turned else "diag",
-    )
-    count = moments.floored_counts[0]
-    offset = radius * moments.sums[0] / count
-    offset = offset / max(float(np.linalg.norm(offset)) / ball, 1.0)
-    assert moments.second_moments is not None
-    covariance = radius**2 * moments.second_moments[0] / count - np.outer(offset, offset)
-    centre, most = middle + offset, ball**2 / d
-    # A trace that noise makes too small would clip rows to a point, and all clusters with them.
-    noise = radius**2 * math.sqrt(moments.var_trace) / count
-    least = min(max(1e-4 * most, RULES.least_trace * noise / d), most)
-    scale = float(np.sqrt(np.clip(np.trace(covariance) / d, least, most)))
-    values, vectors = np.linalg.eigh(covariance / scale**2)
-    return Standardised(
-        rows.map(partial(_in_units, centre=centre, scale=scale, limit=_largest_norm(d))),
-        centre,
-        scale,
-        vectors * np.sqrt(np.clip(values, RULES.flat, d)),
-        float(count),
-        budget.rest(RULES.standard_share),
-    )
-
-
-def _in_units(part: FloatArray, centre: FloatArray, scale: float, limit: float) -> FloatArray:
-    return clip_norm((part - centre) / scale, limit) * limit
 
 
 def split_light(
@@ -226,7 +134,7 @@ def initial_centres(data: Standardised, n: int, rng: np.random.Generator) -> Flo
 
 def inside(centres: FloatArray) -> FloatArray:
     """Move centres to where records can be."""
-    limit = _largest_norm(centres.shape[1])
+    limit = largest_norm(centres.shape[1])
     return centres / np.maximum(euclidean(centres) / limit, 1.0)[:, None]
 
 

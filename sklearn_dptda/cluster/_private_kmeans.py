@@ -8,21 +8,27 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, FloatArray, IntArray, RandomStateLike, RowBounds
+from sklearn_dptda._typing import (
+    Adjacency,
+    ColumnUnits,
+    FloatArray,
+    IntArray,
+    RandomStateLike,
+    RowBounds,
+)
 from sklearn_dptda.cluster._noisy_steps import (
     NoisyClusters,
-    Standardised,
     mixture_steps,
     moved_centres,
-    standardise,
 )
+from sklearn_dptda.cluster._standardise import Standardised, standardise
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows, fit_predict, fit_transform, sum_by_rows
 from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._people import beside_ids
-from sklearn_dptda.utils._sklearn import Interval, Options
+from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
 
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
@@ -31,28 +37,37 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
     _parameter_constraints = {
         **PrivateRowsEstimator._parameter_constraints,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "units": [StrOptions({"columns", "bounds"}), "array-like"],
         "covariance_share": [Interval(Real, 0.01, 0.9, closed="both"), Options(Real, {0})],
     }
 
-    def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
+    def _learn(
+        self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box
+    ) -> list[str]:
         share = float(self.covariance_share)
-        self.scales_ = box.unit
-        data = standardise(rows, budget)
+        data = standardise(rows, budget, box.spreads)
+        self.units_ = box.unit * data.scales
         clusters = self._fit_centres(data, 1 - share, rng, box)
         if share > 0:
             last = mixture_steps(data, clusters.centres, 1, share=share)
             clusters, covariances = last.components()
-            self.covariances_ = box.covariances(data.scale**2 * covariances)
+            self.covariances_ = box.covariances(data.covariances_back(covariances))
         self.weights_, self.weights_noise_ = clusters.weights, clusters.sd_weights
         self.cluster_centers_ = box.inside(data.back(clusters.centres))
-        self.cluster_centers_noise_ = box.unit * data.scale * clusters.sd_centres
+        self.cluster_centers_noise_ = self.units_ * clusters.sd_centres
         self.within_noise_ = clusters.within_noise
+        return data.remarks()
 
     def _fit_centres(
         self, data: Standardised, share: float, rng: np.random.Generator, box: Box
     ) -> NoisyClusters:
         """Noisy clusters, for a share of the budget of the standardised rows."""
         raise NotImplementedError
+
+    @property
+    def scales_(self) -> FloatArray:
+        """The same as ``units_``."""
+        return self.units_
 
     def _searches_within(self) -> bool:
         return True
@@ -71,7 +86,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
     @by_rows
     @fill_doc
     def predict(self, X: ArrayLike) -> IntArray:
-        """Index of the nearest centre of each row, in units of ``scales_``.
+        """Index of the nearest centre of each row, in units of ``units_``.
 
         %(one_number_for_each_row)s
         """
@@ -79,7 +94,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
 
     @by_rows
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Distances of the rows from the centres, in units of ``scales_``. They are *not* private.
+        """Distances of the rows from the centres, in units of ``units_``. They are *not* private.
 
         Parameters
         ----------
@@ -109,12 +124,12 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         return names if self.groups is None else np.append(names, self.groups)
 
     def _distances(self, X: ArrayLike) -> FloatArray:
-        rows, centres = self._rows(X) / self.scales_, self.cluster_centers_ / self.scales_
+        rows, centres = self._rows(X) / self.units_, self.cluster_centers_ / self.units_
         distances: FloatArray = euclidean_distances(rows, centres)
         return distances
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Negative sum of the squared distances to the nearest centres, in units of ``scales_``.
+        """Negative sum of the squared distances to the nearest centres, in units of ``units_``.
 
         The score is *not* private for private rows.
 
@@ -152,6 +167,7 @@ class DPLloyd(PrivateKMeans):
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
+    %(column_units)s
     n_iter : int, default=8
         Number of steps, which share the budget: more steps mean more noise in each
         of them. If the noise allows it and there are more than three steps, the
@@ -164,7 +180,7 @@ class DPLloyd(PrivateKMeans):
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres.
-    %(cluster_weights_scales_and_covariances)s
+    %(cluster_weights_and_covariances)s
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
@@ -216,6 +232,7 @@ class DPLloyd(PrivateKMeans):
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
         unit: str = "one row",
+        units: ColumnUnits = "columns",
         n_iter: int = 8,
         covariance_share: float = 0.0,
         accountant: PrivacyAccountant | None = None,
@@ -228,6 +245,7 @@ class DPLloyd(PrivateKMeans):
         self.adjacency = adjacency
         self.groups = groups
         self.unit = unit
+        self.units = units
         self.n_iter = n_iter
         self.covariance_share = covariance_share
         self.accountant = accountant

@@ -15,10 +15,10 @@ from sklearn_dptda.cluster._dp_tree import default_depth, grow
 from sklearn_dptda.cluster._noisy_steps import (
     NoisyClusters,
     NoisyStep,
-    Standardised,
     far_apart,
 )
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
+from sklearn_dptda.cluster._standardise import Standardised
 from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.rows._assignments import hard_assignment, in_norm, nearest_to, residuals_about
@@ -196,7 +196,7 @@ class DPCube(PrivateKMeans):
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres.
-    %(cluster_weights_scales_and_covariances)s
+    %(cluster_weights_and_covariances)s
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 

@@ -25,9 +25,10 @@ from sklearn_dptda.privacy import (
 from sklearn_dptda.privacy._noise import LARGEST_SCALE, public_generator
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
+from sklearn_dptda.rows._intervals import Intervals, public_units
 from sklearn_dptda.rows._localisation import box_within, private_box, rows_for_box
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
-from sklearn_dptda.rows._rows import MASS, Box, Ends, Rows, count_beyond
+from sklearn_dptda.rows._rows import MASS, Box, Rows, count_beyond
 from sklearn_dptda.rows._tables import as_given, check_rows, open_chunks
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._frames import Columns, column_names
@@ -322,16 +323,25 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         """Set the released attributes and return the texts of warnings, after the payment."""
         given, budget = self._public_bounds(rows.n_features), self._budget(seed, rows.mass)
         rng = public_generator(public_seed)
-        low, high, units, budget = self._find_bounds(rows, *given, budget)
+        found, budget = self._find_bounds(rows, *given, budget)
+        found = self._measured(found, self._public_units(*given))
+        low, high = found.low, found.high
         remedy = _remedy(int(np.isnan(given[0]).sum()), np.array_equal(given, (low, high)))
         budget, remarks = self._count_clipped(rows, low, high, budget, remedy)
-        box = Box.centred(low, high, self._has_one_unit(), units)
-        self._learn(rows.map(box.to_cube), budget, rng, box)
+        box = Box.centred(low, high, self._has_one_unit(), (found.left, found.right))
+        box = replace(box, spreads=found.spreads / box.unit)
+        self.units_ = box.unit
+        remarks += self._learn(rows.map(box.to_cube), budget, rng, box) or []
         self.bounds_ = low, high
         return remarks
 
-    def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
-        """Learn from rows of the cube, which ``box`` converts; ``rng`` is a public generator."""
+    def _learn(
+        self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box
+    ) -> list[str] | None:
+        """Learn from rows of the cube, which ``box`` converts; ``rng`` is a public generator.
+
+        Returns the texts of warnings, if there are any.
+        """
         raise NotImplementedError
 
     def _released(self) -> str:
@@ -377,7 +387,18 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         private = np.isnan(low)
         ends = np.where(private, -1.0, low), np.where(private, 1.0, high)
         Box.centred(*ends, self._has_one_unit())
+        self._public_units(low, high)
         return low, high
+
+    def _public_units(self, low: FloatArray, high: FloatArray) -> FloatArray | None:
+        """Given units of the columns; None if they are private, or if there is no choice."""
+        units = public_units(getattr(self, "units", "columns"), low, high)
+        if units is not None and self._has_one_unit():
+            raise ValueError(
+                "units must be 'columns' with covariance_type='spherical', which measures all "
+                "columns in one unit. Divide the columns by public numbers before the fit."
+            )
+        return units
 
     def _searches_within(self) -> bool:
         """Whether the fit estimates narrower bounds within given ones, as units of the columns."""
@@ -389,27 +410,27 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _find_bounds(
         self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget
-    ) -> tuple[FloatArray, FloatArray, Ends, FitBudget]:
-        """Bounds with private ones in place of NaN, units of the columns, and remaining budget.
+    ) -> tuple[Intervals, FitBudget]:
+        """Intervals, with private bounds in place of NaN, and the remaining budget.
 
         As soon as the interval of one column is estimated, the units of all columns are estimated
         intervals.
         """
         private = np.isnan(low)
-        ends = np.array([low, high])
+        numbers = np.array(list(vars(Intervals.given(low, high)).values()))
         if private.any():
             part = rows.selected(np.flatnonzero(private))
-            left, right, spent = private_box(part, budget, BOUNDS_SHARE)
-            ends[:, private] = left, right
+            found, spent = private_box(part, budget, BOUNDS_SHARE)
+            numbers[:, private] = list(vars(found).values())
             budget = budget.rest(spent)
-        units = ends.copy()
         if self._searches_within() and not private.all():
             given = ~private
-            part, found = rows.selected(np.flatnonzero(given)), bool(private.any())
-            ends[:, given], units[:, given], budget = self._bounds_within(
-                part, low[given], high[given], budget, _SHARE_WITHIN, found
+            part, others = rows.selected(np.flatnonzero(given)), bool(private.any())
+            found, budget = self._bounds_within(
+                part, low[given], high[given], budget, _SHARE_WITHIN, others
             )
-        return ends[0], ends[1], (units[0], units[1]), budget
+            numbers[:, given] = list(vars(found).values())
+        return Intervals(*numbers), budget
 
     def _bounds_within(
         self,
@@ -419,12 +440,16 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         budget: FitBudget,
         share: float,
         others_are_found: bool,
-    ) -> tuple[Ends, Ends, FitBudget]:
-        """Bounds within given ones, units, and the remaining budget; costs at most a share."""
+    ) -> tuple[Intervals, FitBudget]:
+        """Intervals within given bounds, and the remaining budget; costs at most a share."""
         if self.n_features_in_ == 1:
             # The unit of a single column has no effect.
-            return (low, high), (low, high), budget
+            return Intervals.given(low, high), budget
         return box_within(rows, low, high, budget, share, others_are_found)
+
+    def _measured(self, found: Intervals, units: FloatArray | None) -> Intervals:
+        """Intervals in public units, if there are any."""
+        return found if units is None else found.in_units(units)
 
     def _rows_for_bounds(self, n_features: int) -> float:
         """Number of rows below which private bounds are mostly noise; 0 if bounds are public."""

@@ -24,8 +24,9 @@ from scipy.stats import norm
 
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.rows._assignments import euclidean, in_norm, one_cell
+from sklearn_dptda.rows._intervals import Intervals
 from sklearn_dptda.rows._moments import KEPT, FitBudget, MomentWeights
-from sklearn_dptda.rows._rows import Box, Ends, Rows, count_beyond
+from sklearn_dptda.rows._rows import Box, Rows, count_beyond
 
 Budget = TypeVar("Budget", bound=FitBudget)
 
@@ -107,7 +108,7 @@ class _HistogramRules:
     # generous. If they are not, and there are fewer rows than this multiple of the necessary
     # number, the noise in the units would cost more than the narrower interval gains.
     generous: float = 1 / 5
-    sure_rows: float = 3.5
+    sure_rows: float = 2.0
     # Intervals that are narrower than the given ones by this factor are rejected if more than the
     # share ``reaching`` of the rows lies beyond ``far_out`` times the interval. Few rows of a
     # lognormal distribution do.
@@ -120,6 +121,8 @@ class _HistogramRules:
 
 
 _RULES, _BOX = _LocalisationRules(), _HistogramRules()
+# Standard deviation of a normal column in its interval, in half widths.
+NORMAL_SPREAD = 1 / _BOX.half_width
 
 
 def standing_out(
@@ -160,8 +163,8 @@ def mean_place(counts: FloatArray, sd: float) -> float:
     return float(np.clip(mean, 2 * start / len(counts) - 1, 2 * stop / len(counts) - 1))
 
 
-def localise(rows: Rows, budget: FitBudget) -> tuple[FloatArray, float, float]:
-    """Centre and radius of a ball around rows of the cube, and the share of the budget spent."""
+def localise(rows: Rows, budget: FitBudget) -> tuple[FloatArray, float, float, float]:
+    """Centre and radius of a ball around rows of the cube, their number, and the share spent."""
     d = rows.n_features
     for_columns, for_distances = _RULES.shares[budget.norm]
     centre, half, spent = np.zeros(d), 1.0, 0.0
@@ -173,15 +176,16 @@ def localise(rows: Rows, budget: FitBudget) -> tuple[FloatArray, float, float]:
         counts = rows.sum(partial(of_distances, centre=centre, reach=reach))
         counts, sd = budget.noisy_counts(counts, 1, for_distances)
         spent += for_columns + for_distances
-        radius = reach * outer(counts, sd, _RULES.outside * max(counts.sum(), 1.0))
+        n_rows = max(float(counts.sum()), 1.0)
+        radius = reach * outer(counts, sd, _RULES.outside * n_rows)
         if not radius <= reach / 2 or (half == 1.0 and _in_doubt(counts, sd, radius / d**0.5)):
             # The counts are pure noise, or the ball covers almost the whole cube. The ball around
             # the cube contains every row.
-            return np.zeros(d), d**0.5, spent
+            return np.zeros(d), d**0.5, n_rows, spent
         if radius > _RULES.resolved * d**0.5 * half:
             break
         half = min(half, _RULES.room * radius)
-    return centre, radius, spent
+    return centre, radius, n_rows, spent
 
 
 def of_columns(part: FloatArray, centre: FloatArray, half: Any) -> IntArray:
@@ -261,10 +265,8 @@ def _in_doubt(counts: FloatArray, sd: float, part: float) -> bool:
     return part > _RULES.gain and hidden > _RULES.hidden * max(counts.sum(), 1.0)
 
 
-def private_box(
-    rows: Rows, budget: FitBudget, share: float
-) -> tuple[FloatArray, FloatArray, float]:
-    """Lower and upper bounds of all columns, and their cost, which is at most ``share``."""
+def private_box(rows: Rows, budget: FitBudget, share: float) -> tuple[Intervals, float]:
+    """Intervals of all columns, and their cost, which is at most ``share``."""
     d = rows.n_features
     rows = rows.map(
         partial(
@@ -281,11 +283,9 @@ def private_box(
     counts, sd = budget.noisy_counts(counts, d, _BOX.distances * share)
     ends = np.array([_ends(column, sd, counts.sum() / d) for column in counts])
     low, high = middle + reach * ends[:, 0], middle + reach * ends[:, 1]
-    return (
-        low,
-        high,
-        (_BOX.sizes + n_looks * _BOX.look + _BOX.distances) * share,
-    )
+    spreads = reach * np.array([_spread(column, sd) for column in counts])
+    spent = (_BOX.sizes + n_looks * _BOX.look + _BOX.distances) * share
+    return Intervals(low, high, low, high, spreads), spent
 
 
 def box_within(
@@ -295,24 +295,24 @@ def box_within(
     budget: Budget,
     share: float,
     others_are_found: bool = False,
-) -> tuple[Ends, Ends, Budget]:
-    """Bounds within given ones, units of the columns, and the remaining budget.
+) -> tuple[Intervals, Budget]:
+    """Intervals within given bounds, and the remaining budget.
 
-    The bounds cost at most ``share``. If noise would hide the far quantiles, the given bounds are
-    returned. The units are the bounds. If some given bounds are generous or others were estimated,
-    they are the intervals before these are cut off at the given bounds, unless they are wider.
+    They cost at most ``share``. If noise would hide the far quantiles, they are the given bounds.
+    Otherwise the units are the intervals before these are cut off at the given bounds, unless they
+    are wider.
     """
     number_share = _BOX.number_share * share
     counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, number_share)
     budget, share = budget.rest(number_share), share - 2 * number_share
     needed = rows_for_box(rows.n_features, budget, share)
     if counts[0] < needed:
-        return (low, high), (low, high), budget
+        return Intervals.given(low, high), budget
     # The search is done in the cube, so the result does not depend on the units of the columns.
     box = Box.centred(low, high)
     cube = rows.map(box.to_cube)
-    *ends, spent = private_box(cube, budget, share)
-    left, right = np.clip(ends, -1.0, 1.0)
+    inner, spent = private_box(cube, budget, share)
+    left, right = np.clip([inner.low, inner.high], -1.0, 1.0)
     budget = budget.rest(spent)
     # Noise alone may produce a tiny interval, and so may a column of a single value.
     ends_in_units = np.maximum(np.abs(low), np.abs(high)) / box.unit
@@ -321,21 +321,17 @@ def box_within(
     if far.any():
         budget, reached = _reaches_out(cube, left, right, far, budget, share)
         found &= ~(far & reached)
-    of_one_kind = others_are_found or bool((found & (right - left < 2 * _BOX.generous)).any())
-    found &= of_one_kind or counts[0] >= _BOX.sure_rows * needed
+    generous = bool((found & (right - left < 2 * _BOX.generous)).any())
+    found &= others_are_found or generous or counts[0] >= _BOX.sure_rows * needed
     # Given ends are returned unchanged, without rounding.
     lower = np.where(found & (left > -1), np.maximum(box.points(left), low), low)
     upper = np.where(found & (right < 1), np.minimum(box.points(right), high), high)
-    if not of_one_kind:
-        return (lower, upper), (lower, upper), budget
-    uncut = np.minimum(ends[0], left), np.maximum(ends[1], right)
+    uncut = np.minimum(inner.low, left), np.maximum(inner.high, right)
     # Noise may extrapolate an interval far beyond the given ends, which contain all rows.
     found &= uncut[1] - uncut[0] <= 2
-    units = (
-        np.where(found, box.points(uncut[0]), low),
-        np.where(found, box.points(uncut[1]), high),
-    )
-    return (lower, upper), units, budget
+    left = np.where(found, box.points(uncut[0]), low)
+    right = np.where(found, box.points(uncut[1]), high)
+    return Intervals(lower, upper, left, right, box.unit * inner.spreads), budget
 
 
 def _reaches_out(
@@ -441,6 +437,22 @@ def _ends(counts: FloatArray, sd: float, n: float) -> tuple[float, float]:
     exponent = math.log(outer / np.clip(inner, least, outer)) / math.log(z)
     half = outer * (_BOX.half_width / z) ** np.clip(exponent, *_BOX.tails)
     return (high - low) / 2 - half, (high - low) / 2 + half
+
+
+def _spread(counts: FloatArray, sd: float) -> float:
+    """Standard deviation of a column, in units of the reach, from cells that stand out of noise."""
+    ends = _sizes_of_parts()
+    far, near = ends[:-1], ends[1:]
+    sides = []
+    for side in np.split(counts, 2):
+        seen = np.cumsum(side) > _RULES.tail * sd * np.sqrt(np.arange(1, len(side) + 1))
+        first = int(seen.argmax()) if seen.any() else len(side)
+        sides.append(np.where(np.arange(len(side)) < first, 0.0, side))
+    below, above = sides
+    total = max(below.sum() + above.sum(), 3 * sd, 1.0)
+    mean = ((above - below) * (far + near) / 2).sum() / total
+    square = ((above + below) * (far**2 + far * near + near**2) / 3).sum() / total
+    return math.sqrt(max(square - mean**2, 0.0))
 
 
 def _quantile(

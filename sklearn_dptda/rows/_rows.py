@@ -303,7 +303,8 @@ class Box:
     """Bounds to which rows are clipped, and the scaling of rows to a cube.
 
     ``origin`` and ``unit`` are those of the cube in each column. ``least`` is the smallest
-    coordinate of the cube; the largest one is 1.
+    coordinate of the cube; the largest one is 1. ``spreads`` are released standard deviations of
+    the columns in the cube, NaN or None where there are none.
     """
 
     low: FloatArray
@@ -311,6 +312,7 @@ class Box:
     origin: FloatArray
     unit: FloatArray
     least: float
+    spreads: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if not ((self.unit > _WIDTHS[0]) & (self.unit < _WIDTHS[1])).all():

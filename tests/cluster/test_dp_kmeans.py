@@ -81,7 +81,9 @@ def test_private_kmeans_ignores_units_of_columns(kind, blobs):
     assert other.cluster_centers_ == pytest.approx(private.cluster_centers_ * units, rel=1e-6)
     assert other.transform(X * units) == pytest.approx(private.transform(X), rel=1e-6)
     assert np.array_equal(other.predict(X * units), private.predict(X))
-    assert private.scales_ == pytest.approx(np.subtract(*private.bounds_[::-1]) / 2)
+    assert (
+        other.units_ == pytest.approx(private.units_ * units) and private.scales_ is private.units_
+    )
 
 
 # The border of all estimators shows that no more is spent; here, that nothing is left.

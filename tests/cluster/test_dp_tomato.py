@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -212,7 +213,7 @@ def test_grid_neighbours_are_cells_that_touch(shape):
 def test_dp_tomato_predicts_labels_of_cells():
     X, _ = make_moons(5000, noise=0.07, random_state=0)
     private = DPToMATo(2, 2.0, ([-1.5, -1], [2.5, 1.5]), random_state=0).fit(X)
-    assert private.cell_labels_.shape == (61, 38) == private.counts_.shape
+    assert private.cell_labels_.shape == (77, 48) == private.counts_.shape
     centres = [(edges[:-1] + edges[1:]) / 2 for edges in private.edges_]
     nodes = np.stack(np.meshgrid(*centres, indexing="ij"), axis=-1).reshape(-1, 2)
     assert np.array_equal(private.predict(nodes), private.cell_labels_.ravel())
@@ -310,7 +311,7 @@ def test_dp_tomato_depends_on_the_counts_alone(rng):
     private = DPToMATo(**options, random_state=0).fit(X)
     # Other rows of the same cells, in another order.
     low, high = (np.array([edges[i] for edges in private.edges_]) for i in (0, -1))
-    n_bins = len(private.counts_)
+    n_bins = np.array(private.counts_.shape)
     side = (high - low) / n_bins
     cells = np.minimum((np.clip(X, low, high) - low) // side, n_bins - 1)
     moved = low + side * (cells + rng.uniform(0.1, 0.9, size=X.shape))
@@ -455,7 +456,7 @@ def test_dp_tomato_cells_follow_from_rows_and_found_bounds(wide, n, n_clusters, 
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize(("longer", "shape"), [(1.0, (32, 32)), (2.0, (45, 23)), (2.1, (32, 32))])
+@pytest.mark.parametrize(("longer", "shape"), [(1.0, (32, 32)), (2.0, (64, 32)), (2.1, (32, 32))])
 def test_dp_tomato_cells_are_cubes_if_sides_may_have_one_unit(longer, shape):
     private = DPToMATo(epsilon=1.0, bounds=([0, 0], [longer, 1]), random_state=0)
     # No narrower bounds are estimated if rows lie at both ends.
@@ -466,6 +467,35 @@ def test_dp_tomato_cells_are_cubes_if_sides_may_have_one_unit(longer, shape):
         private.cell_labels_[0, 0],
         private.cell_labels_[-1, -1],
     ]
+    # Lengths of the caller decide, if there are any.
+    by_lengths = clone(private).set_params(units=[4.0 * longer, 1.0]).fit(X)
+    assert by_lengths.counts_.shape == (23, 91)
+    assert by_lengths.units_[0] / by_lengths.units_[1] == pytest.approx(4 * longer, rel=0.03)
+    by_bounds = clone(private).set_params(units="bounds").fit(X)
+    assert by_bounds.counts_.shape == (32, 32)
+
+
+@pytest.mark.laws
+def test_dp_tomato_has_cubes_if_the_given_sides_are_alike():
+    # Arcs in a row, five times as long as high, under background points.
+    rng = np.random.default_rng(0)
+    scores = {}
+    for seed in range(5):
+        y, turn = rng.integers(0, 4, 5000), rng.uniform(0, np.pi, 5000)
+        arcs = np.c_[np.cos(turn), np.sin(turn)] * (1 + 0.05 * rng.standard_normal((5000, 1)))
+        X = np.concatenate(
+            [arcs + np.outer(y, [2.5, 0]), rng.uniform([-1.5, -0.5], [9, 1.6], (800, 2))]
+        )
+        tight = X.min(axis=0), X.max(axis=0)
+        for name, options in (
+            ("alike", {"bounds": (-2, 9.5)}),
+            ("tight", {"bounds": tight}),
+            ("lengths", {"bounds": tight, "units": [1, 1]}),
+        ):
+            private = DPToMATo(4, 1.0, random_state=seed, **options).fit(X)
+            scores.setdefault(name, []).append(adjusted_rand_score(y, private.predict(X[:5000])))
+    medians = {name: np.median(each) for name, each in scores.items()}
+    assert min(medians["alike"], medians["lengths"]) > 0.8 > 0.75 > medians["tight"]
 
 
 @pytest.mark.nightly

@@ -71,7 +71,7 @@ def test_private_rows_estimators_release_centres_within_bounds(private, bounds, 
 
     def watched(rows, low, high, *rest):
         found = honest(rows, low, high, *rest)
-        sides.append(np.max((found[1][1] - found[1][0]) / (high - low)))
+        sides.append(np.max((found[0].right - found[0].left) / (high - low)))
         return found
 
     monkeypatch.setattr(_estimator, "box_within", watched)

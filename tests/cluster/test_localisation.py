@@ -80,27 +80,27 @@ def test_localise_finds_the_ball_of_the_rows(norm, width, place):
     rng = np.random.default_rng(0)
     X = np.clip(place * (1 - width) + width * 0.3 * rng.standard_normal((5000, 4)), -1, 1)
     for seed in range(2):
-        centre, radius, spent = localise(Rows.of_array(X), seeded(norm, seed))
+        centre, radius, n_rows, spent = localise(Rows.of_array(X), seeded(norm, seed))
         outside = np.linalg.norm(X - centre, axis=1) > radius
         # The ball contains almost all rows and is not much wider than twice their spread.
         assert outside.mean() < 0.06
         assert radius < max(4 * 0.6 * width, 1e-9) or radius == 2.0
         assert (radius < 0.5) == (width < 1)
-        assert 0 < spent < 0.6
+        assert 0 < spent < 0.6 and n_rows == pytest.approx(5000, rel=0.2)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_localise_keeps_the_cube_if_all_is_noise(norm):
     X = np.full((5, 2), 0.9)
     changes = {"total": 1e-3}
-    centre, radius, _ = localise(Rows.of_array(X), seeded(norm, 0, **changes))
+    centre, radius, *_ = localise(Rows.of_array(X), seeded(norm, 0, **changes))
     assert np.array_equal(centre, [0, 0]) and radius == pytest.approx(2**0.5)
 
 
 def test_localise_without_noise_holds_nearly_all_rows():
     rng = np.random.default_rng(0)
     X = 0.01 * rng.standard_normal((3000, 3)) + 0.5
-    centre, radius, _ = localise(Rows.of_array(X), seeded("l2", 0, total=math.inf))
+    centre, radius, *_ = localise(Rows.of_array(X), seeded("l2", 0, total=math.inf))
     assert np.abs(centre - 0.5).max() < 0.01 and radius < 0.1
     assert (np.linalg.norm(X - centre, axis=1) <= radius).mean() >= 0.98
 

@@ -81,7 +81,8 @@ def test_private_box_is_as_wide_as_the_rows(norm, middle, unit):
         [rng.standard_normal(20_000), rng.uniform(-1, 1, 20_000), rng.exponential(size=20_000)]
     )
     for seed in range(2):
-        low, high, spent = private_box(Rows.of_array(X), seeded(norm, seed), 0.2)
+        found, spent = private_box(Rows.of_array(X), seeded(norm, seed), 0.2)
+        low, high = found.low, found.high
         width = (high - low) / (X.max(axis=0) - X.min(axis=0))
         assert (width > 0.3).all() and (width < 3).all()
         assert ((low > X) | (high < X)).any(axis=1).mean() < 0.1
@@ -90,7 +91,8 @@ def test_private_box_is_as_wide_as_the_rows(norm, middle, unit):
 
 def test_private_box_without_noise_reaches_normal_quantiles():
     X = np.random.default_rng(0).standard_normal((50_000, 1))
-    low, high, _ = private_box(Rows.of_array(X), seeded("l2", 0, total=math.inf), 0.2)
+    found, _ = private_box(Rows.of_array(X), seeded("l2", 0, total=math.inf), 0.2)
+    low, high = found.low, found.high
     # One row in 5,000 is beyond 3.55 on one side.
     assert low == pytest.approx(-3.55, abs=0.6) and high == pytest.approx(3.55, abs=0.6)
 
@@ -98,7 +100,8 @@ def test_private_box_without_noise_reaches_normal_quantiles():
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_private_box_of_one_value_and_of_extreme_numbers(norm):
     X = np.column_stack([np.full(3000, 7.0), np.zeros(3000), np.resize([-1e308, 1e308], 3000)])
-    low, high, _ = private_box(Rows.of_array(X), seeded(norm, 0), 0.2)
+    found, _ = private_box(Rows.of_array(X), seeded(norm, 0), 0.2)
+    low, high = found.low, found.high
     assert np.isfinite([low, high]).all() and (low < high).all()
     assert low[0] <= 7.0 <= high[0] and high[0] - low[0] < 7.0
     assert low[1] <= 0.0 <= high[1] and high[1] - low[1] < 1e-6
@@ -111,7 +114,8 @@ def test_private_box_of_zeros_is_narrow(norm):
     # is wide.
     rows = Rows.of_array(np.zeros((30_000, 100)))
     for seed in range(2):
-        low, high, _ = private_box(rows, seeded(norm, seed), 0.2)
+        found, _ = private_box(rows, seeded(norm, seed), 0.2)
+        low, high = found.low, found.high
         assert (high - low < 1e-6).all()
 
 
@@ -124,7 +128,8 @@ def test_private_box_of_truth_values_and_zeros_keeps_the_others():
         ]
     ).astype(float)
     for seed in range(5):
-        low, high, _ = private_box(Rows.of_array(rows), seeded("l2", seed), 0.2)
+        found, _ = private_box(Rows.of_array(rows), seeded("l2", seed), 0.2)
+        low, high = found.low, found.high
         assert (low <= 0).all() and (high >= [1, 6e3]).all() and (high < [4, 4e4]).all()
 
 
@@ -138,7 +143,8 @@ def test_private_box_holds_two_far_groups():
     # Half of the rows lie outside the narrower histogram, and its mean stays with the others.
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(0, 1e-3, 3000), rng.uniform(500, 1000, 2900)][:, None]
-    low, high, _ = private_box(Rows.of_array(X), seeded("l2", 0), 0.2)
+    found, _ = private_box(Rows.of_array(X), seeded("l2", 0), 0.2)
+    low, high = found.low, found.high
     assert low < 0 and high > 900
 
 
@@ -220,7 +226,8 @@ def test_box_within_lies_within_and_spends_its_share(norm):
     for seed in range(4):
         budget = seeded(norm, seed)
         search = partial(box_within, Rows.of_array(X), low, high, budget, 0.1)
-        ends, _, left = search()
+        found, left = search()
+        ends = found.low, found.high
         assert (ends[0] >= low).all() and (ends[1] <= high).all() and (ends[0] < ends[1]).all()
         assert ends[1][0] < 30 and ends[0][2] > -30
         spent = 1 - left.total / budget.total if norm == "l1" else 1 - left.total**2
@@ -230,8 +237,8 @@ def test_box_within_lies_within_and_spends_its_share(norm):
         assert share_of(draws, budget) == pytest.approx(spent, rel=1e-9)
         assert len(np.ravel(draws[-1].statistic)) == 2
     # With too few rows, only the number of rows is paid for.
-    ends, _, left = box_within(Rows.of_array(X[:50]), low, high, seeded(norm, 0), 0.1)
-    np.testing.assert_array_equal(ends, [low, high])
+    found, left = box_within(Rows.of_array(X[:50]), low, high, seeded(norm, 0), 0.1)
+    np.testing.assert_array_equal([found.low, found.high], [low, high])
 
 
 @pytest.mark.laws
@@ -271,11 +278,13 @@ def test_box_within_keeps_bounds_that_rows_reach(norm):
     rows[:420, 0] = rng.uniform(-1000, 1000, 420)
     low, high = np.array([-1000.0, -1000.0, -4.0]), np.array([1000.0, 1000.0, 4.0])
     for seed in range(3):
-        (left, right), _, _ = box_within(Rows.of_array(rows), low, high, seeded(norm, seed), 0.1)
+        found, _ = box_within(Rows.of_array(rows), low, high, seeded(norm, seed), 0.1)
+        left, right = found.low, found.high
         # Columns that are much narrower are accepted or rejected together.
         np.testing.assert_array_equal([left[:2], right[:2]], [low[:2], high[:2]])
         without = Rows.of_array(rows[420:])
-        (left, right), _, _ = box_within(without, low, high, seeded(norm, seed), 0.1)
+        found, _ = box_within(without, low, high, seeded(norm, seed), 0.1)
+        left, right = found.low, found.high
         assert (right[:2] < 20).all() and (left[:2] > -20).all()
 
 

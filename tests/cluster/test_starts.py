@@ -11,12 +11,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, morse_linkage
 from sklearn_dptda.cluster._noisy_steps import (
-    Standardised,
     far_clusters,
     moved_centres,
-    standardise,
     steps_and_floor,
 )
+from sklearn_dptda.cluster._standardise import Standardised, standardise
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.rows._moments import GaussianBudget, Moments
 from sklearn_dptda.rows._rows import Rows
@@ -110,7 +109,8 @@ def test_far_clusters_counts_groups_of_cells(k):
 def standardised(n_rows, d, total):
     budget = GaussianBudget(total, "add-remove", NoiseSource(0))
     rows = Rows.of_array(np.random.default_rng(0).standard_normal((100, d)))
-    return Standardised(rows, np.zeros(d), 1.0, np.eye(d), n_rows, budget)
+    ones = np.ones(d)
+    return Standardised(rows, 0 * ones, ones, np.eye(d), n_rows, budget, ones / d)
 
 
 def test_steps_and_floor_grow_with_rows_and_budget():

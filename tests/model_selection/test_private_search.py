@@ -352,7 +352,7 @@ def test_scores_by_name_are_bounded_and_prefer_better_models():
     # The score has the units of the box, not those that a run has found.
     scaled = row_score("inertia", centres.set_params(bounds=([-2.5, -25], [3, 30])), 2)
     columns = np.array([1.0, 10.0])
-    centres.cluster_centers_, centres.scales_ = centres.cluster_centers_ * columns, np.ones(2)
+    centres.cluster_centers_, centres.units_ = centres.cluster_centers_ * columns, np.ones(2)
     assert scaled.total(centres, X * columns, None) == pytest.approx(total)
 
 
