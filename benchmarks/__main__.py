@@ -26,6 +26,7 @@ from benchmarks import (
     scaling,
     searches,
     synthetic,
+    units,
     utility,
     versions,
 )
@@ -55,6 +56,7 @@ BENCHMARKS = {
     "scaling": scaling,
     "searches": searches,
     "synthetic": synthetic,
+    "units": units,
     "utility": utility,
     "versions": versions,
 }
