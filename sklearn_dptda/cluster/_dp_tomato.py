@@ -48,6 +48,9 @@ _COARSE_BELOW, _FINE_IN_FOUND, _FINE_FOR_GIVEN, _COUNT_SHARE = 700, 1000, 4000, 
 _ONE_UNIT = 2.0
 # Cubes are at most this many times as many as the usual number of cells.
 _MORE_CELLS = 2.0
+# An axis has at most this many times as many cells as another, in up to three dimensions. With
+# fewer cells, a short axis would show no clusters.
+_MOST_UNEQUAL = 8.0
 # If the number of clusters is given, more parts than that must stand out by this factor more.
 _SURE_PARTS = 1.5
 # Bounds narrower than this share of the given ones count as found privately.
@@ -194,6 +197,10 @@ class DPToMATo(PrivateRowsEstimator):
         self.random_state = random_state
 
     def _check_features(self, n_features: int) -> None:
+        if self.n_bins is not None and not (
+            isinstance(self.units, str) and self.units == "columns"
+        ):
+            raise ValueError("units must be 'columns' if n_bins is given.")
         if n_features > _MAX_FEATURES:
             raise ValueError(
                 f"DPToMATo takes at most {_MAX_FEATURES} columns; got {n_features}. Project the "
@@ -224,6 +231,8 @@ class DPToMATo(PrivateRowsEstimator):
         # longer sides. If there are rows enough, the shortest side keeps its number of cells, as
         # far as this does not make too many.
         lengths = sides / units
+        most = _MOST_UNEQUAL if len(sides) in _BINS else _ONE_UNIT
+        lengths = np.maximum(lengths, lengths.max() / most)
         lengths = lengths / np.exp(np.log(lengths).mean())
         usual = bins == _BINS.get(len(sides), (0, 0, 0))[1]
         if usual or (self.n_clusters is not None and bins == self._bins(len(sides))):

@@ -138,6 +138,8 @@ def standardise(
     offset = offset / max(float(np.linalg.norm(offset)) / ball, 1.0)
     assert moments.second_moments is not None
     covariance = radius**2 * moments.second_moments[0] / count - np.outer(offset, offset)
+    if d > UNITS.most_turned:
+        covariance = np.diag(np.diag(covariance))
     centre, most = middle + offset, ball**2 / d
     # A trace that noise makes too small would clip rows to a point, and all clusters with them.
     noise = radius**2 * math.sqrt(moments.var_trace) / count

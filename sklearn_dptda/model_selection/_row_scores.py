@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.pipeline import Pipeline
 
 from sklearn_dptda._typing import Adjacency, FloatArray
@@ -20,6 +19,7 @@ from sklearn_dptda.privacy._guarantee import Charge
 from sklearn_dptda.privacy._noise import inverse
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._risk import LossLaw
+from sklearn_dptda.rows._assignments import row_products
 from sklearn_dptda.utils._bounds import check_bounds
 from sklearn_dptda.utils._people import codes_of
 
@@ -143,7 +143,12 @@ def _likelihood_on_uniform(log_uniform: float, model: Any, X: Any, y: Any) -> Fl
 
 
 def _inertia(estimator: Any, n_features: int | None) -> RowScore:
-    _require(estimator, "transform", "inertia")
+    # Estimators of rows import this package.
+    from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
+
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if not isinstance(last, PrivateKMeans):
+        raise ValueError(f"scoring='inertia' needs private k-means; got {type(last).__name__}.")
     low, high = _box(estimator, n_features, "inertia")
     # Scales of a run would be units of this run alone, and noise in them would decide.
     return RowScore(partial(_minus_squared_distance, low=low, high=high), -_FAR * len(low), 0.0)
@@ -155,10 +160,11 @@ def _minus_squared_distance(
     last = model
     if isinstance(model, Pipeline):
         X, last = model[:-1].transform(X) if len(model) > 1 else X, model[-1]
-    units = (high - low) / 2
-    rows = np.clip(np.asarray(X), low, high) / units
-    distances = euclidean_distances(rows, last.cluster_centers_ / units)
-    minus: FloatArray = -np.square(distances.min(axis=1))
+    middle, half = (low + high) / 2, (high - low) / 2
+    rows = (np.clip(last._rows(X), low, high) - middle) / half
+    # By rows, because the rounding of a product of matrices depends on other rows.
+    offsets = (rows - centre for centre in (last.cluster_centers_ - middle) / half)
+    minus: FloatArray = -np.min([row_products(each, each) for each in offsets], axis=0)
     return minus
 
 

@@ -108,7 +108,10 @@ class SearchPlan:
         n_front = _common([_n_front(each) for each in candidates], "release in the same step")
         score = None
         if n_front is None:
-            score = row_score(search.scoring, candidates[0], shape.n_features)
+            # The column of ids is none of those that are scored.
+            ids = set(parameters_named(candidates[0], "groups").values()) - {None}
+            columns = None if shape.n_features is None else shape.n_features - len(ids)
+            score, *_ = [row_score(search.scoring, each, columns) for each in candidates]
         elif search.scoring is not None:
             check_scoring(candidates[0], search.scoring)
         parts = [each if n_front is None else each[:n_front] for each in candidates]
@@ -355,7 +358,7 @@ def _candidates(search: Any) -> tuple[list[dict[str, Any]], list[Any]]:
         for step in steps_of(candidate):
             if isinstance(step, FeatureUnion):
                 # The steps of a run share the accountant of the run, so they share a process.
-                step.set_params(n_jobs=None)
+                step.set_params(n_jobs=1)
         for name, value in parameters_named(candidate, "random_state").items():
             if value is not None and is_private(_owner(candidate, name)):
                 raise ValueError(
@@ -396,6 +399,14 @@ def _check_places(candidate: Any) -> None:
                 f"A search cannot hold private steps inside of {type(step).__name__}. Make them "
                 "steps of a pipeline or of a union."
             )
+    for union in steps_of(candidate):
+        if isinstance(union, FeatureUnion) and _contains_private(union):
+            parts = [part for _, part in union.transformer_list if part != "drop"]
+            if not all("transform" in _releasing_methods(part) for part in parts):
+                raise ValueError(
+                    "Each part of a union must release in transform, because the others would "
+                    "pass records on without privacy."
+                )
     if _n_front(candidate) is None and "transform" in _releasing_methods(candidate):
         raise ValueError(
             "After a step that releases in transform, all steps must be without privacy, and there "

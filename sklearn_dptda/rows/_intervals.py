@@ -7,6 +7,9 @@ import numpy as np
 
 from sklearn_dptda._typing import FloatArray
 
+# Units of more unequal columns could not be computed with in floating-point numbers.
+_LEAST_RATIO = 1e-12
+
 
 @dataclass(frozen=True)
 class Intervals:
@@ -51,4 +54,6 @@ def public_units(units: Any, low: FloatArray, high: FloatArray) -> FloatArray | 
         lengths = np.empty(0)
     if lengths.shape != low.shape or not (np.isfinite(lengths) & (lengths > 0)).all():
         raise ValueError(f"units must be one positive number for each of the {len(low)} columns.")
-    return lengths
+    if lengths.min() < _LEAST_RATIO * lengths.max():
+        raise ValueError(f"units must differ by factors of at most {1 / _LEAST_RATIO:g}.")
+    return lengths / lengths.max()

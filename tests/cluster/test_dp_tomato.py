@@ -475,6 +475,17 @@ def test_dp_tomato_cells_are_cubes_if_sides_may_have_one_unit(longer, shape):
     assert by_bounds.counts_.shape == (32, 32)
 
 
+def test_dp_tomato_has_cells_in_columns_that_are_nearly_constant(rng):
+    x = np.concatenate([rng.normal(-0.5, 0.1, 2000), rng.normal(0.5, 0.1, 2000)])
+    for other in (np.full(4000, 0.3), 1e-3 * x, rng.random(4000) < 0.001):
+        private = DPToMATo(bounds=(-1, 1), random_state=0).fit(np.c_[x, other])
+        assert private.n_clusters_ == 2 and min(private.counts_.shape) >= 12
+    wide = DPToMATo(units=[1e-12, 1], bounds=(-1, 1), random_state=0).fit(np.c_[x, x])
+    assert wide.counts_.size <= 2 * 48**2
+    with pytest.raises(ValueError, match="units must be 'columns' if n_bins is given"):
+        DPToMATo(n_bins=8, units=[1, 1]).fit(np.c_[x, x])
+
+
 @pytest.mark.laws
 def test_dp_tomato_has_cubes_if_the_given_sides_are_alike():
     # Arcs in a row, five times as long as high, under background points.

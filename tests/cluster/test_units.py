@@ -113,6 +113,7 @@ def test_rows_are_assigned_in_the_units_of_the_steps():
         ([1.0, 2.0, 0.0], (-9, 9), "one positive number"),
         ([1.0, 2.0, math.nan], (-9, 9), "one positive number"),
         ("rows", (-9, 9), "The 'units' parameter"),
+        ([1e-200, 1.0, 1.0], (-9, 9), "units must differ by factors of at most 1e"),
         ("bounds", None, "needs bounds of all columns"),
         ("bounds", {"a": (-9, 9)}, "needs bounds of all columns"),
     ],

@@ -356,6 +356,27 @@ def test_scores_by_name_are_bounded_and_prefer_better_models():
     assert scaled.total(centres, X * columns, None) == pytest.approx(total)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e7])
+def test_inertia_of_a_row_depends_on_this_row_alone(offset, rng):
+    # The rounding of a product of matrices moved the sum of the others by a whole row.
+    rows = offset + rng.random((600, 3))
+    model = DPLloyd(4, bounds=(offset, offset + 1), random_state=0).fit(rows)
+    score = row_score("inertia", model, 3)
+    total = score.total(model, rows, None)
+    for place in (0, 17, 599):
+        others = score.total(model, np.delete(rows, place, axis=0), None)
+        assert total - others == score.total(model, rows[place : place + 1], None)
+
+
+def test_people_of_a_search_of_kmeans_have_their_bounds():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(id=np.arange(1000) // 2)
+    for bounds in ((-2.5, 3), ([-2.5, -2.5], [3, 3])):
+        kmeans = DPLloyd(2, bounds=bounds, groups="id")
+        search = PrivateSearchCV(kmeans, {"n_clusters": [2, 3]}, epsilon=4.0, scoring="inertia")
+        assert math.isfinite(search.fit(frame).best_score_)
+
+
 def test_search_of_a_private_classifier_is_scored_by_noisy_hits():
     rng = np.random.default_rng(0)
     rows = rng.uniform(-1, 1, (3000, 2))
@@ -406,7 +427,7 @@ def test_union_of_releases_is_one_run_in_one_process(clouds):
     search.fit(*clouds)
     # A run is two choices, whose search costs less than two runs of 2.
     assert len(budget) == 1 and 2 < budget.total().epsilon == plan.total().epsilon < 3.5
-    assert search.best_estimator_[0].n_jobs is None
+    assert search.best_estimator_[0].n_jobs == 1
     # New clouds are two releases, from the same budget.
     search.predict(clouds[0])
     assert budget.total().epsilon == pytest.approx(plan.total().epsilon + 2)
@@ -505,6 +526,10 @@ def test_search_refuses_public_errors_unpaid(clouds):
         (make_pipeline(ColumnTransformer([("a", MIXTURE, [0])]), MIXTURE), "inside of"),
         (make_pipeline(ReleasedBit(), MIXTURE), "After a step that releases in transform"),
         (make_pipeline(ReleasedBit()), "After a step that releases in transform"),
+        (
+            make_pipeline(make_union(ReleasedBit(), FunctionTransformer()), LogisticRegression()),
+            "Each part of a union must release",
+        ),
     ],
 )
 def test_search_refuses_steps_that_it_cannot_count(estimator, message):
