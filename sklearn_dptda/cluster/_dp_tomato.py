@@ -89,7 +89,7 @@ class DPToMATo(PrivateRowsEstimator):
         What distances measure. ``"columns"``: the cells are cubes if no side of the given box, or
         of the found one, is over twice as long as another. ``"bounds"``: they have the proportions
         of ``bounds``. An array contains public lengths that count as one: the cells are cubes in
-        these. Not with ``n_bins``.
+        these. A given ``n_bins`` is then the geometric mean of their numbers along the axes.
     threshold : float, default=2.0
         Number of standard deviations by which both sides of a saddle must stand out from it
         to be two clusters, if ``n_clusters`` is None. If it is given, parts that stand out
@@ -197,10 +197,6 @@ class DPToMATo(PrivateRowsEstimator):
         self.random_state = random_state
 
     def _check_features(self, n_features: int) -> None:
-        if self.n_bins is not None and not (
-            isinstance(self.units, str) and self.units == "columns"
-        ):
-            raise ValueError("units must be 'columns' if n_bins is given.")
         if n_features > _MAX_FEATURES:
             raise ValueError(
                 f"DPToMATo takes at most {_MAX_FEATURES} columns; got {n_features}. Project the "
@@ -225,7 +221,7 @@ class DPToMATo(PrivateRowsEstimator):
         """Number of cells along each axis, and the budget that is left."""
         bins, budget = self._bins_of_cube(rows, budget, box)
         sides, units = box.high - box.low, self._units_of_cells(box)
-        if self.n_bins is not None or units is None:
+        if units is None:
             return (bins,) * len(sides), budget
         # Cells must be cubes: otherwise a thin curve would be denser where it runs along their
         # longer sides. If there are rows enough, the shortest side keeps its number of cells, as
@@ -235,7 +231,8 @@ class DPToMATo(PrivateRowsEstimator):
         lengths = np.maximum(lengths, lengths.max() / most)
         lengths = lengths / np.exp(np.log(lengths).mean())
         usual = bins == _BINS.get(len(sides), (0, 0, 0))[1]
-        if usual or (self.n_clusters is not None and bins == self._bins(len(sides))):
+        finest = self.n_clusters is not None and bins == self._bins(len(sides))
+        if self.n_bins is None and (usual or finest):
             bins *= min(1 / lengths.min(), _MORE_CELLS ** (1 / len(sides)))
         return tuple(np.maximum(np.round(bins * lengths), 2).astype(int).tolist()), budget
 
@@ -247,6 +244,7 @@ class DPToMATo(PrivateRowsEstimator):
             sides.max() <= _ONE_UNIT * sides.min() * (1 + 1e-9)
             for sides in (given[1] - given[0], box.high - box.low)
         )
+        alike &= self.n_bins is None
         return np.ones(len(box.low)) if units is None and alike else units
 
     def _measured(self, found, units):

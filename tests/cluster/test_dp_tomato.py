@@ -482,8 +482,8 @@ def test_dp_tomato_has_cells_in_columns_that_are_nearly_constant(rng):
         assert private.n_clusters_ == 2 and min(private.counts_.shape) >= 12
     wide = DPToMATo(units=[1e-12, 1], bounds=(-1, 1), random_state=0).fit(np.c_[x, x])
     assert wide.counts_.size <= 2 * 48**2
-    with pytest.raises(ValueError, match="units must be 'columns' if n_bins is given"):
-        DPToMATo(n_bins=8, units=[1, 1]).fit(np.c_[x, x])
+    four_to_one = DPToMATo(n_bins=8, units=[0.25, 1], bounds=(-1, 1), random_state=0)
+    assert four_to_one.fit(np.c_[x, x]).counts_.shape == (16, 4)
 
 
 @pytest.mark.laws
