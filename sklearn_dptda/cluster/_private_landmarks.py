@@ -4,6 +4,7 @@ Proof: doc/theory/landmarks.md, "Private landmarks".
 """
 
 import math
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBou
 from sklearn_dptda.cluster._dp_mog import DPMoG, given_mixture
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.rows._intervals import Intervals
 from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._distances import farthest_first
@@ -126,6 +128,10 @@ class PrivateLandmarks(DPMoG):
 
     def _n_start(self) -> int | None:
         return None
+
+    def _measured(self, found: Intervals, units: FloatArray | None) -> Intervals:
+        # Landmarks are compared in the sides of the box, and the mixture in the same units.
+        return replace(found, spreads=np.full_like(found.spreads, np.nan))
 
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         super()._learn(rows, budget, rng, box)
