@@ -206,11 +206,12 @@ class _DiscriminantRules:
     # Ridge, in units of the largest eigenvalue of noise alone.
     ridge: float = 0.5
     # Radius to which whitened rows are clipped, in their root mean square radii: the least and the
-    # largest one. Between them, the radius makes the noise of a class mean this share of its
-    # sampling error.
+    # largest one. Between them, the radius makes the noise of a class mean a share of its sampling
+    # error: the number of classes over the third number, from one half to one. A small ball moves
+    # the means of many classes, which are at many distances, towards each other.
     radius: float = 0.6
     largest_radius: float = 1.5
-    noise: float = 0.25
+    many_classes: float = 20.0
     # Least variance within classes if the noise is as large as the variance itself. Whitened rows
     # have the variance one.
     within: float = 0.5
@@ -272,7 +273,7 @@ def learn(rows: Rows, n_classes: int, budget: FitBudget, *, narrow: bool) -> Dis
         features = rows.selected(list(range(d)))
     ball, budget = _ball(features, budget, shares)
     whitening, budget = _whitening(features, ball, budget, shares.covariance)
-    radius = in_norm(_radius(whitening, ball.n / n_classes, budget), d, budget.norm)
+    radius = in_norm(_radius(whitening, ball.n, n_classes, budget), d, budget.norm)
     moments = _class_moments(rows, whitening, radius, n_classes, budget)
     found = _read_off(moments, whitening, radius)
     return found.moved(np.full(d, middle), np.full(d, half))
@@ -384,14 +385,15 @@ def _drawn_in(part: FloatArray, centre: FloatArray, radius: float, norm: Norm) -
     return clip_norm(part - centre, radius, norm)
 
 
-def _radius(whitening: _Whitening, n_of_class: float, budget: FitBudget) -> float:
+def _radius(whitening: _Whitening, n_rows: float, n_classes: int, budget: FitBudget) -> float:
     """Radius to which whitened rows are clipped. Without noise, it contains all rows."""
     d = len(whitening.centre)
     noise = budget.deviation(budget.scale_of_counts(1, 1.0)) * in_norm(1.0, d, budget.norm)
     if noise == 0:
         return whitening.largest
     least, most = _RULES.radius * whitening.size, _RULES.largest_radius * whitening.size
-    return min(max(_RULES.noise * math.sqrt(max(n_of_class, 1.0)) / noise, least), most)
+    share = min(max(n_classes / _RULES.many_classes, 0.5), 1.0)
+    return min(max(share * math.sqrt(max(n_rows / n_classes, 1.0)) / noise, least), most)
 
 
 def _class_moments(
