@@ -84,7 +84,9 @@ class DPToMATo(PrivateRowsEstimator):
     n_bins : int, default=None
         Number of cells along each axis. None: 96 to 192 cells in one dimension, 24 to 48 in
         two, and 18 to 24 in three, by a noisy number of rows, which takes a fiftieth of the
-        budget; about 4,096 cells in all in more dimensions. Cubes are up to twice as many.
+        budget; about 4,096 cells in all in more dimensions. Cubes are up to twice as many. The
+        cells of a column of an integer type contain equally many integers, so there are as many
+        as this allows for. Convert whole numbers of other types to integers.
     units : {"columns", "bounds"} or array-like of shape (n_features,), default="columns"
         What distances measure. ``"columns"``: the cells are cubes if no side of the given box, or
         of the found one, is over twice as long as another. ``"bounds"``: they have the proportions
@@ -236,6 +238,23 @@ class DPToMATo(PrivateRowsEstimator):
             bins *= min(1 / lengths.min(), _MORE_CELLS ** (1 / len(sides)))
         return tuple(np.maximum(np.round(bins * lengths), 2).astype(int).tolist()), budget
 
+    def _edges(self, j, n, rows, box):
+        """Edges of about ``n`` cells along an axis.
+
+        Cells of a column of integers contain equally many of them. Otherwise, some cells would
+        contain one integer more than others, and look like peaks.
+
+        Proof: doc/theory/private_peaks.md, "Sensitivity".
+        """
+        first, last = math.ceil(box.low[j]), math.floor(box.high[j])
+        if last <= first or not rows.columns.is_integer(j):
+            return box.points(np.linspace(-1.0, 1.0, n + 1)[:, None])[:, j].copy()
+        n_integers = last - first + 1
+        per_cell = max(round(n_integers / n), 1)
+        if self.n_bins is not None:
+            per_cell = math.ceil(n_integers / n)
+        return first - 0.5 + float(per_cell) * np.arange(math.ceil(n_integers / per_cell) + 1.0)
+
     def _units_of_cells(self, box):
         """Lengths that count as one, which are public; None if they are unknown."""
         given = self._public_bounds(len(box.low))
@@ -287,12 +306,16 @@ class DPToMATo(PrivateRowsEstimator):
 
     def _learn(self, rows, budget, rng, box):
         bins, budget = self._bins_within(rows, budget, box)
-        self.units_ = (box.high - box.low) / np.array(bins)
+        self.edges_ = [self._edges(j, n, rows, box) for j, n in enumerate(bins)]
+        bins = tuple(len(edges) - 1 for edges in self.edges_)
+        self.units_ = np.array([edges[1] - edges[0] for edges in self.edges_])
         sensitivity = Sensitivity(
             1.0 if self.adjacency == "add-remove" else 2.0, "l1", self.adjacency
         )
         scale = budget.scale(sensitivity, 1.0)
-        counts = rows.sum(partial(_histogram, bins=bins), n_cells=math.prod(bins))
+        starts = (np.array([edges[0] for edges in self.edges_]) - box.origin) / box.unit
+        count = partial(_histogram, starts=starts, widths=self.units_ / box.unit, bins=bins)
+        counts = rows.sum(count, n_cells=math.prod(bins))
         (noisy,) = budget.add_noise((counts.reshape(bins),), sensitivity.value, scale)
         if rows.n_people is not None:
             # Heights are computed from counts of people.
@@ -313,11 +336,12 @@ class DPToMATo(PrivateRowsEstimator):
             labels[background] = -1
         self.counts_, self.scale_ = noisy, best.scale
         self.diagram_, self.cell_labels_ = best.diagram(), labels
-        self.edges_ = [
-            box.points(np.linspace(-1.0, 1.0, n + 1)[:, None])[:, j].copy()
-            for j, n in enumerate(bins)
-        ]
-        self.cluster_centers_ = box.points((2 * tops + 1) / np.array(bins) - 1)
+        self.cluster_centers_ = np.column_stack(
+            [
+                (edges[top] + edges[top + 1]) / 2
+                for edges, top in zip(self.edges_, tops.T, strict=True)
+            ]
+        )
 
     def _release(
         self, rows: Rows, guarantee: PrivacyGuarantee, seed: Any, public_seed: Any = None
@@ -364,10 +388,11 @@ class DPToMATo(PrivateRowsEstimator):
         return self.cell_labels_[tuple(cells)]
 
 
-def _histogram(part: FloatArray, bins: tuple[int, ...]) -> IntArray:
-    """Exact counts of the cells of the cube."""
-    n = np.array(bins)
-    cells = np.minimum((0.5 * (part + 1) * n).astype(np.int64), n - 1)
+def _histogram(
+    part: FloatArray, starts: FloatArray, widths: FloatArray, bins: tuple[int, ...]
+) -> IntArray:
+    """Exact counts of the cells of the cube. Rows outside of all cells count in the nearest one."""
+    cells = np.clip(((part - starts) / widths).astype(np.int64), 0, np.array(bins) - 1)
     return np.bincount(np.ravel_multi_index(tuple(cells.T), bins), minlength=math.prod(bins))
 
 

@@ -1,6 +1,7 @@
 """Private ToMATo: its noise, heights and peaks against their definitions, and utility."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -107,11 +108,54 @@ def test_dp_tomato_histogram_counts_a_row_once(rng):
     # included.
     X = rng.uniform(-1.0, 1.0, size=(50, 3))
     X[:8] = [[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)]
-    whole = _histogram(X, (5, 4, 6))
-    assert whole.sum() == 50
-    for i in range(50):
-        moved = whole - _histogram(np.delete(X, i, axis=0), (5, 4, 6))
-        assert np.abs(moved).sum() == 1 and moved.min() >= 0
+    for bins, starts, widths in (
+        ((5, 4, 6), -np.ones(3), 2 / np.array([5, 4, 6])),
+        # Cells of integers, which begin and end elsewhere than the cube.
+        ((3, 2, 4), np.array([-1.2, -0.8, -1.0]), np.array([0.8, 0.7, 0.45])),
+    ):
+        count = partial(_histogram, starts=starts, widths=widths, bins=bins)
+        whole = count(X)
+        assert whole.shape == (math.prod(bins),) and whole.sum() == 50
+        for i in range(50):
+            moved = whole - count(np.delete(X, i, axis=0))
+            assert np.abs(moved).sum() == 1 and moved.min() >= 0
+
+
+@pytest.mark.parametrize(
+    "bounds, n_bins, edges",
+    [
+        ((0, 8), None, np.arange(10) - 0.5),
+        ((-0.5, 8.5), None, np.arange(10) - 0.5),
+        # 50 integers in at most 24 cells: three in each.
+        ((0, 49), 24, 3 * np.arange(18) - 0.5),
+        # No two integers: cells of the usual kind.
+        ((0.2, 1.3), 4, np.linspace(0.2, 1.3, 5)),
+    ],
+)
+def test_cells_of_integers_contain_equally_many(bounds, n_bins, edges):
+    X = np.random.default_rng(0).integers(0, 50, (200, 2))
+    private = DPToMATo(None, math.inf, bounds, n_bins=n_bins).fit(X)
+    # Without noise, the bounds that are found are the given ones.
+    for found in private.edges_:
+        assert found == pytest.approx(edges)
+    assert private.counts_.sum() == 200
+    assert private.units_ == pytest.approx(np.diff(edges)[:2])
+    floats = DPToMATo(None, math.inf, (0, 8), n_bins=4).fit(X.astype(float))
+    assert floats.edges_[0] == pytest.approx(np.linspace(0, 8, 5))
+
+
+@pytest.mark.parametrize("n_clusters", [3, None])
+def test_few_integers_have_no_peaks_of_their_own(n_clusters):
+    # Answers from 0 to 8. In cells of another width, each of them is a peak of its own.
+    scores = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        y = rng.choice(3, 4000)
+        centres = np.array([[1.5, 1.5], [6.5, 3], [3, 6.5]])
+        X = np.clip(np.round(centres[y] + 0.7 * rng.standard_normal((4000, 2))), 0, 8)
+        private = DPToMATo(n_clusters, bounds=(0, 8), random_state=seed)
+        scores.append(adjusted_rand_score(y, private.fit_predict(X.astype(int))))
+    assert min(scores) > 0.95
 
 
 def test_smoothed_heights_have_unit_variance():
