@@ -3,14 +3,15 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from benchmarks._laws import LAWS, table
+from benchmarks._laws import INTEGERS, LAWS, table
 from benchmarks._table import Table
-from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse
+from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPToMATo
 
 EPSILONS = (1.0, 2.0)
 ESTIMATORS = {"DPLloyd": DPLloyd, "DPMoG": DPMoG, "DPMoGMorse": DPMoGMorse}
@@ -51,6 +52,33 @@ def tables(quick):
         ],
         "In brackets: the mean over laws of the worst seeds.",
     )
+    yield _of_integers(seeds)
+
+
+def _of_integers(seeds):
+    jobs = [(law, typed, seed) for law in INTEGERS for typed in (False, True) for seed in seeds]
+    found = Parallel(n_jobs=-1)(delayed(_scores_of_integers)(*job) for job in jobs)
+    scores = np.array(found).reshape(2 * len(INTEGERS), len(seeds), -1)
+    names = [f"{law}, {kind}" for law in INTEGERS for kind in ("floats", "integers")]
+    return Table(
+        "DPToMATo, columns of whole numbers: adjusted Rand index",
+        ("law and type", *(f"{box}, {k}" for box in ("box", "no box") for k in ("k given", "not"))),
+        [(name, *map(_median_and_worst, own.T)) for name, own in zip(names, scores, strict=True)],
+        f"Medians of {len(seeds)} seeds and the worst seed, 4,000 rows, epsilon = 1, bounds of the "
+        "rows or none, number of clusters k given or not.",
+    )
+
+
+def _scores_of_integers(law, typed, seed):
+    warnings.simplefilter("ignore")
+    X, y = table(law, seed)
+    bounds, rows = (X.min(axis=0), X.max(axis=0)), pd.DataFrame(X).add_prefix("x")
+    rows = rows.convert_dtypes() if typed else rows
+    return [
+        adjusted_rand_score(y, DPToMATo(k, 1.0, box, random_state=seed).fit_predict(rows))
+        for box in (bounds, None)
+        for k in (int(y.max()) + 1, None)
+    ]
 
 
 def _median_and_worst(scores):
