@@ -124,7 +124,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     }
     # Number of k-means steps, and of mixture steps; None: as many as private numbers allow for.
     # Studies of single steps change these numbers in subclasses.
-    _n_kmeans_steps = 8
+    _n_kmeans_steps: int | None = None
     _n_mixture_steps: int | None = None
 
     def __init__(

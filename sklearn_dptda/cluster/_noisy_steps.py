@@ -6,6 +6,7 @@ Proof: doc/theory/private_mixtures.md, "What is public".
 """
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -40,10 +41,9 @@ class _StepRules:
     # number is for this case.
     residual_radius: float = 0.7
     cell_radius: float = 1.3
-    # Share, of the budget of all k-means steps, of the steps that find initial centres from cells,
-    # and the number of these steps.
-    start_share: float = 0.4
-    start_steps: int = 3
+    # Mean number of rows of a cluster, in standard deviations of the noise of a count in one of
+    # eight steps, from which more steps are worth their noise: six in place of four, then eight.
+    rows_of_more_steps: tuple[float, float] = (5.0, 10.0)
     # Mean count of a cell, and its least count, in standard deviations of the noise of a count.
     mean_count: float = 5.0
     least_count: float = 3.0
@@ -263,7 +263,7 @@ def kmeans_steps(
 def moved_centres(
     data: Standardised,
     n: int | None,
-    n_steps: int,
+    n_steps: int | None,
     *,
     share: float,
     rng: np.random.Generator,
@@ -271,24 +271,29 @@ def moved_centres(
 ) -> NoisyStep:
     """Centres after a number of k-means steps: the last step.
 
-    If the noise allows for cells, the first steps move cells, whose clusters are the initial
-    centres of the others. Otherwise the initial centres are points far apart. ``n=None`` estimates
-    their number from the cells. Centres to be ``merged`` start on both sides along the principal
-    axes if there are enough axes, since components in the tails, which merging cuts off, come from
-    there.
+    Half of the steps, with half of the budget, move cells, whose clusters are the initial centres
+    of the others. ``n_steps=None`` makes as many steps as are worth their noise, and ``n=None``
+    estimates the number of centres from the cells. Centres to be ``merged`` start on both sides
+    along the principal axes if there are enough axes, since components in the tails, which merging
+    cuts off, come from there.
     """
     at_least = n or USUAL_CENTRES
+    if n_steps is None:
+        n_steps = _worthwhile_steps(data, at_least, share)
+    n_first, first = n_steps // 2, share / 2
     along_axes = merged and at_least <= 2 * data.n_features
     initial = partial(_both_sides, data) if along_axes else partial(initial_centres, data, rng=rng)
-    first = RULES.start_share * share
-    most = RULES.most_cells * n if n else RULES.most_cells_to_count
-    n_cells = int(min(data.n_rows / _mean_count(data.budget, first), most))
-    few_steps, few_cells = n_steps <= RULES.start_steps, n_cells < RULES.fewest_cells * at_least
-    if few_steps or few_cells or (n and along_axes):
+    fewest = RULES.fewest_cells * at_least
+    n_cells = data.n_rows / (
+        RULES.mean_count * _noise_of_count(data.budget, first / max(n_first, 1))
+    )
+    if n_first == 0 or (along_axes and (n or n_cells < fewest)):
         return kmeans_steps(data, initial(at_least), n_steps, share=share, rng=rng)
+    most = RULES.most_cells * n if n else RULES.most_cells_to_count
+    n_cells = int(np.clip(n_cells, fewest, most))
     cells = initial_centres(data, n_cells, rng)
     finer = n_cells ** (-1 / data.n_features)
-    step = kmeans_steps(data, cells, RULES.start_steps, share=first, rng=rng, finer=finer)
+    step = kmeans_steps(data, cells, n_first, share=first, rng=rng, finer=finer)
     cells, moments = step.means, step.moments
     kept = np.flatnonzero(moments.counts > RULES.least_count * moments.sd_count)
     if len(kept) < at_least:
@@ -301,8 +306,23 @@ def moved_centres(
         spare = RULES.spare if merged else 0
         n = n or (USUAL_CENTRES if found is None else min(found + spare, len(cells)))
         kmeans = KMeans(n, n_init=10, random_state=0)
-        centres = kmeans.fit(cells, sample_weight=weights).cluster_centers_
-    return kmeans_steps(data, centres, n_steps - RULES.start_steps, share=share - first, rng=rng)
+        with warnings.catch_warnings(action="ignore"):
+            # Cells of a constant column coincide, and the steps move the centres of empty clusters.
+            centres = kmeans.fit(cells, sample_weight=weights).cluster_centers_
+    return kmeans_steps(data, centres, n_steps - n_first, share=share - first, rng=rng)
+
+
+def _worthwhile_steps(data: Standardised, n: int, share: float) -> int:
+    """Number of steps for ``n`` centres. More steps have more noise in each of them."""
+    rows = data.n_rows / n / _noise_of_count(data.budget, share / 8)
+    return 4 + 2 * sum(rows >= least for least in RULES.rows_of_more_steps)
+
+
+def _noise_of_count(budget: FitBudget, share: float) -> float:
+    """Standard deviation of a count of a k-means step, at least that of one row in five."""
+    weights = KMEANS_WEIGHTS[budget.adjacency]
+    declared = weights.sensitivity(budget.adjacency, budget.norm)
+    return max(budget.deviation(budget.scale(declared, share)) / weights.roots[0], 0.2)
 
 
 def far_clusters(cells: FloatArray) -> int | None:
@@ -318,14 +338,6 @@ def far_clusters(cells: FloatArray) -> int | None:
     ratios = lengths[:-1] / np.maximum(lengths[1:], np.finfo(float).tiny)
     number = int(ratios.argmax()) + 2
     return number if number > USUAL_CENTRES and ratios.max() >= RULES.clear_ratio else None
-
-
-def _mean_count(budget: FitBudget, share: float) -> float:
-    """Number of rows that a cell should have."""
-    weights = KMEANS_WEIGHTS[budget.adjacency]
-    declared = weights.sensitivity(budget.adjacency, budget.norm)
-    sd = budget.deviation(budget.scale(declared, share / RULES.start_steps)) / weights.roots[0]
-    return max(RULES.mean_count * sd, 1.0)
 
 
 def _both_sides(data: Standardised, n: int) -> FloatArray:

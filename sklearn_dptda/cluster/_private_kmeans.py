@@ -154,7 +154,7 @@ class DPLloyd(PrivateKMeans):
     """K-means under differential privacy, by noisy Lloyd steps.
 
     A fit releases a noisy centre and scale of all rows and standardises the rows.
-    Each of ``n_iter`` steps then clips the residuals of the rows about the current
+    Each of its steps then clips the residuals of the rows about the current
     centres, and releases the noisy count and sum of every cluster together.
 
     Parameters
@@ -168,11 +168,11 @@ class DPLloyd(PrivateKMeans):
     %(row_adjacency)s
     %(row_groups)s
     %(column_units)s
-    n_iter : int, default=8
+    n_iter : int, default=None
         Number of steps, which share the budget: more steps mean more noise in each
-        of them. If the noise allows it and there are more than three steps, the
-        first three cluster many small cells to find initial centres, and the
-        others refine these.
+        of them. The first half of them clusters small cells to find initial
+        centres, and the others refine these. None: four, six or eight, by the noisy
+        number of rows for each cluster.
     %(cluster_covariances)s
     %(fit_accountant_and_random_state)s
 
@@ -219,7 +219,7 @@ class DPLloyd(PrivateKMeans):
 
     _parameter_constraints = {
         **PrivateKMeans._parameter_constraints,
-        "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_iter": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -233,7 +233,7 @@ class DPLloyd(PrivateKMeans):
         groups: str | None = None,
         unit: str = "one row",
         units: ColumnUnits = "columns",
-        n_iter: int = 8,
+        n_iter: int | None = None,
         covariance_share: float = 0.0,
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
@@ -257,7 +257,7 @@ class DPLloyd(PrivateKMeans):
         last = moved_centres(
             data,
             int(self.n_clusters),
-            int(self.n_iter),
+            self.n_iter,
             share=share,
             rng=rng,
             merged=self.covariance_share > 0,

@@ -115,6 +115,9 @@ class _HistogramRules:
     much_narrower: float = 1 / 16
     far_out: float = 4.0
     reaching: float = 0.0025
+    # Largest end of an interval that is a unit, in half widths of the given bounds. These contain
+    # all rows, and noise may extrapolate an interval far beyond them.
+    beyond_ends: float = 1.5
     # Growth of the quantiles relative to those of the normal distribution, as exponents, for
     # bounded tails and for heavy ones.
     tails: tuple[float, float] = (0.3, 1.6)
@@ -299,8 +302,7 @@ def box_within(
     """Intervals within given bounds, and the remaining budget.
 
     They cost at most ``share``. If noise would hide the far quantiles, they are the given bounds.
-    Otherwise the units are the intervals before these are cut off at the given bounds, unless they
-    are wider.
+    Otherwise the units are the intervals before these are cut off at the given bounds.
     """
     number_share = _BOX.number_share * share
     counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, number_share)
@@ -327,8 +329,7 @@ def box_within(
     lower = np.where(found & (left > -1), np.maximum(box.points(left), low), low)
     upper = np.where(found & (right < 1), np.minimum(box.points(right), high), high)
     uncut = np.minimum(inner.low, left), np.maximum(inner.high, right)
-    # Noise may extrapolate an interval far beyond the given ends, which contain all rows.
-    found &= uncut[1] - uncut[0] <= 2
+    uncut = np.clip(uncut, -_BOX.beyond_ends, _BOX.beyond_ends)
     left = np.where(found, box.points(uncut[0]), low)
     right = np.where(found, box.points(uncut[1]), high)
     return Intervals(lower, upper, left, right, box.unit * inner.spreads), budget

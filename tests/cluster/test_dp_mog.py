@@ -32,9 +32,9 @@ class FewSteps(DPMoG):
 
 # Estimators, and the least number of steps with noise of their own.
 MIXTURES = [
-    (DPMoG(3), 13),
+    (DPMoG(3), 9),
     (FewSteps(3), 7),
-    (DPMoG(3, covariance_type="tied"), 13),
+    (DPMoG(3, covariance_type="tied"), 9),
     (PublishedMixture(3, n_steps=6), 6),
 ]
 

@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, morse_linkage
 from sklearn_dptda.cluster._noisy_steps import (
+    _worthwhile_steps,
     far_clusters,
     moved_centres,
     steps_and_floor,
@@ -33,13 +34,31 @@ def fifteen():
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_moved_centres_spend_their_share_from_cells_and_from_points(norm, rng):
     X = np.clip(rng.normal(scale=0.3, size=(5000, 2)), -1, 1)
-    for n_rows, n_first in ((5000, 18), (15, 3)):
+    # With many rows, the first half of the steps moves six cells for each centre, and with few
+    # rows, two. A single step moves the centres themselves.
+    for n_rows, n_steps, sizes in (
+        (5000, 6, [18, 18, 18, 3, 3, 3]),
+        (15, 5, [6, 6, 3, 3, 3]),
+        (5000, 1, [3]),
+        (5000, None, [18] * 4 + [3] * 4),
+        (15, None, [6, 6, 3, 3]),
+    ):
         data = standardise(Rows.of_array(X[:n_rows]), seeded(norm, 0, total=5.0))
-        compute = partial(moved_centres, data, 3, 6, share=0.3, rng=rng)
+        compute = partial(moved_centres, data, 3, n_steps, share=0.3, rng=rng)
         draws = recorded(compute).crossings
-        # With many rows, the first three steps move six cells for each centre.
-        assert len(draws) == 6 and len(draws[0].statistic[0]) == n_first
+        assert [len(draw.statistic[0]) for draw in draws] == sizes
         assert share_of(draws, data.budget) == pytest.approx(0.3, rel=1e-9)
+
+
+def test_number_of_steps_follows_the_noise_of_a_count():
+    # One of eight steps with half of a budget of mu = 1 has mu = 1/4. Counts get 0.3 of the squared
+    # weights, so their noise has the standard deviation 4 / sqrt(0.3), and six steps begin at five
+    # of these for each of ten clusters.
+    noise = 4 / math.sqrt(0.3)
+    for rows, n_steps in ((4.9, 4), (5.1, 6), (9.9, 6), (10.1, 8), (1e9, 8)):
+        data = standardised(10 * rows * noise, 5, 1.0)
+        assert _worthwhile_steps(data, 10, 0.5) == n_steps
+    assert _worthwhile_steps(standardised(100, 5, math.inf), 10, 0.5) == 8
 
 
 @pytest.mark.nightly
