@@ -303,8 +303,8 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
     n_components : int, default=None
         Number of components of the mixture at the start. It is public. None: four
         more than ``n_clusters``, if you give it. Otherwise four more than the number
-        of clusters of private cells that are far apart, if this number is clear and
-        larger than eight, and eight if not.
+        of clusters of private cells, if this number is clear and larger than eight,
+        and eight if not.
     %(epsilon)s
     %(gaussian_delta)s
     %(row_bounds)s

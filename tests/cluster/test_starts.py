@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, morse_linkage
 from sklearn_dptda.cluster._noisy_steps import (
     _worthwhile_steps,
-    far_clusters,
+    clear_clusters,
     moved_centres,
     steps_and_floor,
 )
@@ -115,14 +115,14 @@ def test_dp_mog_morse_public_seed_follows_the_state():
 
 
 @pytest.mark.parametrize("k", [9, 15, 40])
-def test_far_clusters_counts_groups_of_cells(k):
+def test_clear_clusters_counts_groups_of_cells(k):
     rng = np.random.default_rng(0)
     centres = 10.0 * np.stack(np.divmod(np.arange(k), 7), axis=1)
     cells = np.repeat(centres, 4, axis=0) + 0.5 * rng.standard_normal((4 * k, 2))
-    assert far_clusters(cells) == k
+    assert clear_clusters(cells) == k
     # There are few rows and few cells, and none that are far apart.
-    assert far_clusters(cells[: 4 * 5]) is None and far_clusters(cells[:8]) is None
-    assert far_clusters(rng.standard_normal((200, 2))) is None
+    assert clear_clusters(cells[: 4 * 5]) is None and clear_clusters(cells[:8]) is None
+    assert clear_clusters(rng.standard_normal((200, 2))) is None
 
 
 def standardised(n_rows, d, total):
