@@ -19,7 +19,7 @@ from sklearn_dptda import (
     PrivateBettiNumbers,
 )
 from sklearn_dptda.cluster import DPLandmarkToMATo, DPMoGMorse, PrivateLandmarks
-from sklearn_dptda.datasets import load_table
+from sklearn_dptda.datasets import load_table, make_rings, make_spirals
 from sklearn_dptda.decomposition import PrivatePCA
 
 # Thresholds for loops of circles of radius 1 in exact complexes without privacy (lengths for Rips
@@ -305,6 +305,10 @@ def _shapes(n, seed):
     yield "moons, 8 columns", lifted(moons, 8, 0.05, rng), y, 2
     circles, y = make_circles(n, noise=0.03, factor=0.4, random_state=seed)
     yield "circles, 8 columns", lifted(circles, 8, 0.05, rng), y, 2
+    rings, y = make_rings(n, noise=0.08, random_state=seed)
+    yield "three nested rings, 8 columns", lifted(rings, 8, 0.05, rng), y, 3
+    arms, y = make_spirals(n, noise=0.02, random_state=seed)
+    yield "two spiral arms, 8 columns", lifted(arms, 8, 0.02, rng), y, 2
     X, y = make_blobs(n, n_features=8, centers=5, center_box=(-5, 5), random_state=seed)
     yield "5 blobs, 8 columns", X, y, 5
     X, y = make_blobs(n, n_features=10, centers=8, center_box=(-4, 4), random_state=seed)
