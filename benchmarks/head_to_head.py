@@ -18,7 +18,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 
 from benchmarks._ask import ask, missing
 from benchmarks._table import Table
-from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.cluster import DPLloyd, DPTree
 from sklearn_dptda.datasets import load_table
 
 # The budgets of the paper. PE-means makes more steps above 1 and takes longer, so it is run here
@@ -92,6 +92,8 @@ PUBLISHED = {
 RUN = (*list(PUBLISHED)[:6], "blobs, 16 in 16", "blobs, 64 in 16")
 REAL = ("magic", "htru2", "shuttle", "usps")
 QUICK = ("iris", "g2, 4")
+# Numbers of rows and of clusters.
+SIZES = ((300, 3), (1000, 4), (1000, 15), (3000, 10), (3000, 30), (10_000, 15), (10_000, 60))
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,7 @@ def tables(quick):
             yield f"{variable} is left out: {reason}.\n"
     yield _published(quick)
     yield _measured(quick)
+    yield _few_rows(quick)
 
 
 def load(name):
@@ -157,11 +160,11 @@ def _sine():
     return np.repeat(centers, 250, axis=0) + rng.normal(size=(25_000, 2))
 
 
-def _ours(rows, epsilon, delta, n_seeds):
-    """Losses and CPU seconds of DPLloyd."""
+def _ours(rows, epsilon, delta, n_seeds, kind=DPLloyd):
+    """Losses and CPU seconds of our own k-means."""
     losses, seconds = [], []
     for seed in range(n_seeds):
-        model = DPLloyd(rows.n_clusters, epsilon, delta, (-1, 1), random_state=seed)
+        model = kind(rows.n_clusters, epsilon, delta, (-1, 1), random_state=seed)
         start = process_time()
         with warnings.catch_warnings():
             # Warnings about rows that the noise hides are expected here.
@@ -271,6 +274,52 @@ def _areas(name, n_seeds):
 
 def _four(value):
     return "-" if value is None else f"{value:.4f}"
+
+
+# Few rows for each cluster.
+
+
+def _few_rows(quick):
+    sizes = SIZES[:1] if quick else SIZES
+    cases = [(n, k, d, epsilon) for n, k in sizes for d in (2, 4, 8) for epsilon in (0.5, 1.0)]
+    lines = Parallel(n_jobs=2, prefer="threads")(delayed(_multiples)(*case) for case in cases)
+    return Table(
+        "Few rows for each cluster: losses as multiples of that of KMeans",
+        ("rows", "clusters", "columns", "epsilon", "DPLloyd", "DPTree", "PE-means"),
+        lines,
+        "Medians over three tables of normal clusters (equal and small, of unlike sizes and "
+        "numbers of rows, equal and wide), with four runs each of our own and two of PE-means.",
+    )
+
+
+def _multiples(n, k, d, epsilon):
+    """A line of the table: the case, and the medians of the multiples."""
+    found = {DPLloyd: [], DPTree: [], "PE-means": []}
+    for seed, kind in enumerate(("equal", "unlike", "wide")):
+        X = _clusters(n, k, d, kind, seed)
+        X = X - X.mean(axis=0)
+        rows = Rows(kind, X / np.linalg.norm(X, axis=1).max(), k)
+        plain = rows.loss(KMeans(k, n_init=3, random_state=0).fit(rows.X).cluster_centers_)
+        for method, losses in found.items():
+            if method == "PE-means":
+                answer = _theirs(rows, method, epsilon, 2)
+                mine = answer[0] if answer else [np.nan]
+            else:
+                mine = _ours(rows, epsilon, rows.delta, 4, method)[0]
+            losses.extend(loss / plain for loss in mine)
+    return n, k, d, f"{epsilon:g}", *(f"{np.median(losses):.2f}" for losses in found.values())
+
+
+def _clusters(n, k, d, kind, seed):
+    """Rows of normal clusters with uniform centres in a cube."""
+    rng = np.random.default_rng(5000 + seed)
+    centres = rng.uniform(-1, 1, (k, d))
+    widths = np.full(k, {"equal": 0.25, "wide": 0.5}.get(kind, 0.35) * k ** (-1 / d))
+    weights = np.ones(k)
+    if kind == "unlike":
+        weights, widths = np.geomspace(10, 1, k), widths * rng.uniform(0.4, 1.6, k)
+    y = rng.choice(k, n, p=weights / weights.sum())
+    return centres[y] + widths[y, None] * rng.standard_normal((n, d))
 
 
 # The measured table.

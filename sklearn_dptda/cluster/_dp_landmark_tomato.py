@@ -122,6 +122,12 @@ class DPLandmarkToMATo(PrivateLandmarks):
     *not* private. ``score`` and ``sample`` are those of the mixture.
     %(privacy_of_groups)s
 
+    .. rubric:: Limits
+
+    Landmarks resolve what their mixture resolves: moons and two circles in eight
+    columns, but not :doc:`three nested rings or spirals </measured/landmarks>`,
+    whose gaps are narrower than a component. More landmarks do not help.
+
     References
     ----------
     F. Chazal, L. Guibas, S. Oudot, P. Skraba, "Persistence-based clustering in

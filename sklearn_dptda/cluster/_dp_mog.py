@@ -65,8 +65,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     n_components : int, default=8
         Number of components at the start. It is public. Components that are hardly
         above the noise are dropped at the end. None: if the private cells form a
-        clear number of clusters that are far apart, and this number is larger than
-        eight, it is used; otherwise there are eight components.
+        clear number of clusters, and this number is larger than eight, it is used;
+        otherwise there are eight components.
     %(epsilon)s
     %(gaussian_delta)s
     %(row_bounds)s
@@ -97,6 +97,12 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     are *not* private. The guarantee does not cover a scaling or projection that
     was learnt from the rows beforehand.
     %(privacy_of_groups)s
+
+    .. rubric:: Limits
+
+    Each step assigns a row to one component, and the first steps divide the space.
+    So clusters that share a centre, such as a dense cluster in the middle of a wide
+    one, or planes through one point, are not told apart at any ``epsilon``.
 
     %(noise_of_clusters)s
 
