@@ -117,7 +117,7 @@ class _HistogramRules:
     reaching: float = 0.0025
     # Largest end of an interval that is a unit, in half widths of the given bounds. These contain
     # all rows, and noise may extrapolate an interval far beyond them.
-    beyond_ends: float = 1.5
+    beyond_ends: float = 1.1
     # Growth of the quantiles relative to those of the normal distribution, as exponents, for
     # bounded tails and for heavy ones.
     tails: tuple[float, float] = (0.3, 1.6)

@@ -86,4 +86,4 @@ def test_private_rows_estimators_release_centres_within_bounds(private, bounds, 
         if hasattr(fitted, name)
     ]
     assert centres and all(((low <= c) & (c <= high)).all() for c in centres)
-    assert not sides or max(sides) <= 1.5 + 1e-9
+    assert not sides or max(sides) <= 1.1 + 1e-9
