@@ -196,13 +196,16 @@ def test_private_clusters_do_not_depend_on_given_bounds(kind, factor):
     scores = []
     for unlike in (np.array([1, 1]), np.array([factor, 1])):
         bounds = centre - unlike * half, centre + unlike * half
-        model = kind(12, epsilon=2.0, bounds=bounds, random_state=0).fit(X)
-        scores.append(adjusted_rand_score(y, model.predict(X)))
-        low, high = model.bounds_
-        assert (low >= bounds[0]).all() and (high <= bounds[1]).all()
-        assert ((high - low) / (2 * half) < 1.5).all()
-        assert "bounds, the share" in model.privacy_guarantee_.released
-    assert scores[1] > scores[0] - 0.1
+        # The median of five runs, since one run in six loses one of the twelve clusters.
+        scores.append([])
+        for seed in range(5):
+            model = kind(12, epsilon=2.0, bounds=bounds, random_state=seed).fit(X)
+            scores[-1].append(adjusted_rand_score(y, model.predict(X)))
+            low, high = model.bounds_
+            assert (low >= bounds[0]).all() and (high <= bounds[1]).all()
+            assert ((high - low) / (2 * half) < 1.5).all()
+            assert "bounds, the share" in model.privacy_guarantee_.released
+    assert np.median(scores[1]) > np.median(scores[0]) - 0.05
 
 
 @pytest.mark.parametrize(
