@@ -27,7 +27,7 @@ from sklearn_dptda.privacy import (
     audit_epsilon,
 )
 from sklearn_dptda.privacy._calibration import _log_delta_with_choice
-from sklearn_dptda.rows._moments import LaplaceBudget
+from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 
@@ -443,3 +443,26 @@ def test_dp_lda_warns_of_classes_taken_from_labels():
         model.fit(X, y)
     assert not model.privacy_guarantee_.public_parameters
     assert model.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_classes", "radius"),
+    [
+        # For mu = 1, the noise of a sum is about one radius, so that of a mean of n rows is r / n,
+        # and its sampling error is 1 / sqrt(n). With few classes, the noise is half of the
+        # sampling error, and with twenty or more, as large.
+        (40.0, 2, 0.5 * math.sqrt(20)),
+        (100.0, 10, 0.5 * math.sqrt(10)),
+        (150.0, 15, 0.75 * math.sqrt(10)),
+        (100.0, 20, math.sqrt(5)),
+        (200.0, 40, math.sqrt(5)),
+        # Between 0.6 and 1.5 times the size, which is 2.
+        (1.0, 2, 1.2),
+        (1e9, 2, 3.0),
+    ],
+)
+def test_radius_of_class_means_weighs_noise_against_sampling(n_rows, n_classes, radius):
+    budget = GaussianBudget(1.0, "add-remove", NoiseSource(0))
+    whitening = _noisy_discriminants._Whitening(np.zeros(4), np.eye(4), np.eye(4), 2.0, 9.0, 0.5)
+    found = _noisy_discriminants._radius(whitening, n_rows, n_classes, budget)
+    assert found == pytest.approx(radius, rel=1e-3)
