@@ -246,7 +246,8 @@ class DPToMATo(PrivateRowsEstimator):
 
         Proof: doc/theory/private_peaks.md, "Sensitivity".
         """
-        first, last = math.ceil(box.low[j]), math.floor(box.high[j])
+        # Rows that are clipped to an end count with the nearest integer.
+        first, last = math.floor(box.low[j] + 0.5), math.ceil(box.high[j] - 0.5)
         if last <= first or not rows.columns.is_integer(j):
             return box.points(np.linspace(-1.0, 1.0, n + 1)[:, None])[:, j].copy()
         n_integers = last - first + 1

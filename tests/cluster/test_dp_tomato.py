@@ -128,8 +128,10 @@ def test_dp_tomato_histogram_counts_a_row_once(rng):
         ((-0.5, 8.5), None, np.arange(10) - 0.5),
         # 50 integers in at most 24 cells: three in each.
         ((0, 49), 24, 3 * np.arange(18) - 0.5),
+        # Rows are clipped to 0.2 or 0.8, and count with the nearest integer.
+        ((0.2, 0.8), 4, np.array([-0.5, 0.5, 1.5])),
         # No two integers: cells of the usual kind.
-        ((0.2, 1.3), 4, np.linspace(0.2, 1.3, 5)),
+        ((0.2, 0.4), 4, np.linspace(0.2, 0.4, 5)),
     ],
 )
 def test_cells_of_integers_contain_equally_many(bounds, n_bins, edges):
