@@ -73,7 +73,8 @@ def _scores_of_integers(law, typed, seed):
     warnings.simplefilter("ignore")
     X, y = table(law, seed)
     bounds, rows = (X.min(axis=0), X.max(axis=0)), pd.DataFrame(X).add_prefix("x")
-    rows = rows.convert_dtypes() if typed else rows
+    whole = {"x0": int} if law == "code and number" else int
+    rows = rows.astype(whole) if typed else rows
     return [
         adjusted_rand_score(y, DPToMATo(k, 1.0, box, random_state=seed).fit_predict(rows))
         for box in (bounds, None)

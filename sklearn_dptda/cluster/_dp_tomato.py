@@ -6,7 +6,7 @@ Proof: doc/theory/private_peaks.md, "Sensitivity".
 import math
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,6 +51,9 @@ _MORE_CELLS = 2.0
 # An axis has at most this many times as many cells as another, in up to three dimensions. With
 # fewer cells, a short axis would show no clusters.
 _MOST_UNEQUAL = 8.0
+# Number of integers from which the cells of a column contain equally many of them. Between fewer
+# integers there is no room for valleys, and each of them may be a cluster.
+_FEWEST_INTEGERS = 5
 # If the number of clusters is given, more parts than that must stand out by this factor more.
 _SURE_PARTS = 1.5
 # Bounds narrower than this share of the given ones count as found privately.
@@ -85,13 +88,15 @@ class DPToMATo(PrivateRowsEstimator):
         Number of cells along each axis. None: 96 to 192 cells in one dimension, 24 to 48 in
         two, and 18 to 24 in three, by a noisy number of rows, which takes a fiftieth of the
         budget; about 4,096 cells in all in more dimensions. Cubes are up to twice as many. The
-        cells of a column of an integer type contain equally many integers, so there are as many
-        as this allows for. Convert whole numbers of other types to integers.
+        inner cells of a column of an integer type contain equally many integers, if its bounds
+        contain at least five, so there are as many cells as this allows for. The type is public:
+        give the type ``int`` to columns that are whole numbers by their meaning.
     units : {"columns", "bounds"} or array-like of shape (n_features,), default="columns"
         What distances measure. ``"columns"``: the cells are cubes if no side of the given box, or
         of the found one, is over twice as long as another. ``"bounds"``: they have the proportions
         of ``bounds``. An array contains public lengths that count as one: the cells are cubes in
-        these. A given ``n_bins`` is then the geometric mean of their numbers along the axes.
+        these, as far as columns of integers allow for it. A given ``n_bins`` is then the geometric
+        mean of their numbers along the axes.
     threshold : float, default=2.0
         Number of standard deviations by which both sides of a saddle must stand out from it
         to be two clusters, if ``n_clusters`` is None. If it is given, parts that stand out
@@ -138,6 +143,8 @@ class DPToMATo(PrivateRowsEstimator):
     One fit releases bounds, the share of the rows beyond them, whether there are enough rows
     for finer cells, and a noisy histogram. It is ``epsilon``-differentially private for
     adding or removing one row, or for replacing one. Labels of private rows are *not* private.
+    The types of the columns count as public: a reader that infers them from the rows can make
+    them depend on a single one.
     %(privacy_of_groups)s
 
     References
@@ -238,23 +245,26 @@ class DPToMATo(PrivateRowsEstimator):
             bins *= min(1 / lengths.min(), _MORE_CELLS ** (1 / len(sides)))
         return tuple(np.maximum(np.round(bins * lengths), 2).astype(int).tolist()), budget
 
-    def _edges(self, j, n, rows, box):
-        """Edges of about ``n`` cells along an axis.
+    def _axis(self, j, n, rows, box):
+        """About ``n`` cells along an axis.
 
-        Cells of a column of integers contain equally many of them. Otherwise, some cells would
+        The inner cells of a column of integers contain equally many of them. Otherwise, some would
         contain one integer more than others, and look like peaks.
 
         Proof: doc/theory/private_peaks.md, "Sensitivity".
         """
         # Rows that are clipped to an end count with the nearest integer.
         first, last = math.floor(box.low[j] + 0.5), math.ceil(box.high[j] - 0.5)
-        if last <= first or not rows.columns.is_integer(j):
-            return box.points(np.linspace(-1.0, 1.0, n + 1)[:, None])[:, j].copy()
         n_integers = last - first + 1
-        per_cell = max(round(n_integers / n), 1)
-        if self.n_bins is not None:
-            per_cell = math.ceil(n_integers / n)
-        return first - 0.5 + float(per_cell) * np.arange(math.ceil(n_integers / per_cell) + 1.0)
+        if n_integers < _FEWEST_INTEGERS or not rows.columns.is_integer(j):
+            edges = box.points(np.linspace(-1.0, 1.0, n + 1)[:, None])[:, j].copy()
+            return _Axis(edges, -1.0, n / 2)
+        usual = self.n_bins is None and len(box.low) in _BINS
+        per_cell = max(round(n_integers / n) if usual else math.ceil(n_integers / n), 1)
+        n = math.ceil(n_integers / per_cell)
+        start = first - 0.5 - (per_cell * n - n_integers) // 2
+        edges = start + float(per_cell) * np.arange(n + 1.0)
+        return _Axis(edges, (start - box.origin[j]) / box.unit[j], box.unit[j] / per_cell)
 
     def _units_of_cells(self, box):
         """Lengths that count as one, which are public; None if they are unknown."""
@@ -307,15 +317,16 @@ class DPToMATo(PrivateRowsEstimator):
 
     def _learn(self, rows, budget, rng, box):
         bins, budget = self._bins_within(rows, budget, box)
-        self.edges_ = [self._edges(j, n, rows, box) for j, n in enumerate(bins)]
-        bins = tuple(len(edges) - 1 for edges in self.edges_)
+        axes = [self._axis(j, n, rows, box) for j, n in enumerate(bins)]
+        self.edges_ = [axis.edges for axis in axes]
         self.units_ = np.array([edges[1] - edges[0] for edges in self.edges_])
+        bins = tuple(len(edges) - 1 for edges in self.edges_)
         sensitivity = Sensitivity(
             1.0 if self.adjacency == "add-remove" else 2.0, "l1", self.adjacency
         )
         scale = budget.scale(sensitivity, 1.0)
-        starts = (np.array([edges[0] for edges in self.edges_]) - box.origin) / box.unit
-        count = partial(_histogram, starts=starts, widths=self.units_ / box.unit, bins=bins)
+        starts, rates = (np.array([axis[k] for axis in axes]) for k in (1, 2))
+        count = partial(_histogram, starts=starts, rates=rates, bins=bins)
         counts = rows.sum(count, n_cells=math.prod(bins))
         (noisy,) = budget.add_noise((counts.reshape(bins),), sensitivity.value, scale)
         if rows.n_people is not None:
@@ -337,12 +348,9 @@ class DPToMATo(PrivateRowsEstimator):
             labels[background] = -1
         self.counts_, self.scale_ = noisy, best.scale
         self.diagram_, self.cell_labels_ = best.diagram(), labels
-        self.cluster_centers_ = np.column_stack(
-            [
-                (edges[top] + edges[top + 1]) / 2
-                for edges, top in zip(self.edges_, tops.T, strict=True)
-            ]
-        )
+        middles = [(edges[1:] + edges[:-1]) / 2 for edges in self.edges_]
+        centres = [middle[top] for middle, top in zip(middles, tops.T, strict=True)]
+        self.cluster_centers_ = np.clip(np.column_stack(centres), box.low, box.high)
 
     def _release(
         self, rows: Rows, guarantee: PrivacyGuarantee, seed: Any, public_seed: Any = None
@@ -351,7 +359,8 @@ class DPToMATo(PrivateRowsEstimator):
         if self.n_clusters is not None and self.n_clusters_ < self.n_clusters:
             remarks.append(
                 f"n_clusters={self.n_clusters}, but the private histogram has fewer peaks: the "
-                f"result has {self.n_clusters_} clusters. Raise n_bins or epsilon."
+                f"result has {self.n_clusters_} clusters. Raise n_bins or epsilon. Between "
+                "neighbouring values of a column of integers, there is no valley."
             )
         return remarks
 
@@ -389,11 +398,23 @@ class DPToMATo(PrivateRowsEstimator):
         return self.cell_labels_[tuple(cells)]
 
 
+class _Axis(NamedTuple):
+    """Edges of the cells along an axis, the first one in the cube, and cells for each of its units.
+
+    Where cells fill the bounds, both numbers are exact, so that rows on edges are counted in the
+    cells in which ``predict`` finds them.
+    """
+
+    edges: FloatArray
+    start: float
+    rate: float
+
+
 def _histogram(
-    part: FloatArray, starts: FloatArray, widths: FloatArray, bins: tuple[int, ...]
+    part: FloatArray, starts: FloatArray, rates: FloatArray, bins: tuple[int, ...]
 ) -> IntArray:
     """Exact counts of the cells of the cube. Rows outside of all cells count in the nearest one."""
-    cells = np.clip(((part - starts) / widths).astype(np.int64), 0, np.array(bins) - 1)
+    cells = np.clip(((part - starts) * rates).astype(np.int64), 0, np.array(bins) - 1)
     return np.bincount(np.ravel_multi_index(tuple(cells.T), bins), minlength=math.prod(bins))
 
 

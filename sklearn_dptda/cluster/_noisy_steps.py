@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from scipy.cluster.hierarchy import linkage
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_dptda._typing import BoolArray, CovarianceType, FloatArray, IntArray
 from sklearn_dptda.cluster._mixture_density import DensityByRows, MixtureDensity
@@ -84,7 +85,7 @@ RULES = _StepRules()
 # Largest number of coordinates of all candidates for points far apart, which is enough if there are
 # many columns.
 _CANDIDATE_NUMBERS = 1 << 20
-# Number of centres if it is not given, unless more clusters than this are far apart.
+# Number of centres if it is not given, unless more clusters than this are clear.
 USUAL_CENTRES = 8
 # Under replace-one adjacency, a count that weighs as much as the sum costs nothing more.
 KMEANS_WEIGHTS = {"add-remove": MomentWeights(0.3, 0.7), "replace-one": MomentWeights(0.5, 0.5)}
@@ -271,11 +272,11 @@ def moved_centres(
 ) -> NoisyStep:
     """Centres after a number of k-means steps: the last step.
 
-    Half of the steps, with half of the budget, move cells, whose clusters are the initial centres
-    of the others. ``n_steps=None`` makes as many steps as are worth their noise, and ``n=None``
-    estimates the number of centres from the cells. Centres to be ``merged`` start on both sides
-    along the principal axes if there are enough axes, since components in the tails, which merging
-    cuts off, come from there.
+    Half of the steps (none of a single one), with half of the budget, move cells, whose clusters
+    are the initial centres of the others. ``n_steps=None`` makes as many steps as are worth their
+    noise, and ``n=None`` estimates the number of centres from the cells. Centres to be ``merged``
+    start on both sides along the principal axes if there are enough axes, since components in the
+    tails, which merging cuts off, come from there.
     """
     at_least = n or USUAL_CENTRES
     if n_steps is None:
@@ -306,7 +307,7 @@ def moved_centres(
         spare = RULES.spare if merged else 0
         n = n or (USUAL_CENTRES if found is None else min(found + spare, len(cells)))
         kmeans = KMeans(n, n_init=10, random_state=0)
-        with warnings.catch_warnings(action="ignore"):
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             # Cells of a constant column coincide, and the steps move the centres of empty clusters.
             centres = kmeans.fit(cells, sample_weight=weights).cluster_centers_
     return kmeans_steps(data, centres, n_steps - n_first, share=share - first, rng=rng)
@@ -331,7 +332,7 @@ def clear_clusters(cells: FloatArray) -> int | None:
     It is at the largest ratio of successive lengths in Ward's linkage.
     """
     most = min(int(RULES.clustered_share * len(cells)), RULES.most_found)
-    if most <= USUAL_CENTRES + 1:
+    if most <= USUAL_CENTRES:
         return None
     lengths = linkage(cells, "ward")[::-1, 2][USUAL_CENTRES - 1 : most]
     ratios = lengths[:-1] / np.maximum(lengths[1:], np.finfo(float).tiny)

@@ -171,8 +171,9 @@ class DPLloyd(PrivateKMeans):
     n_iter : int, default=None
         Number of steps, which share the budget: more steps mean more noise in each
         of them. The first half of them clusters small cells to find initial
-        centres, and the others refine these. None: four, six or eight, by the noisy
-        number of rows for each cluster.
+        centres, and the others refine these. A single step, and fits with
+        covariances of few clusters, start from public centres instead. None: four,
+        six or eight, by the noisy number of rows for each cluster.
     %(cluster_covariances)s
     %(fit_accountant_and_random_state)s
 

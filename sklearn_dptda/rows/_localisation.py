@@ -302,7 +302,8 @@ def box_within(
     """Intervals within given bounds, and the remaining budget.
 
     They cost at most ``share``. If noise would hide the far quantiles, they are the given bounds.
-    Otherwise the units are the intervals before these are cut off at the given bounds.
+    Otherwise the units are the intervals before these are cut off at the given bounds, and end at
+    most a tenth beyond them.
     """
     number_share = _BOX.number_share * share
     counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, number_share)

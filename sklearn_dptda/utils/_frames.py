@@ -105,10 +105,20 @@ class Columns:
         return cls(library, names, dtypes, choices)
 
     def shared(self, other: Self) -> Self:
-        """Return the columns of both tables together; different types become None."""
-        pairs = zip(self.dtypes, other.dtypes, strict=True)
-        dtypes = [mine if mine == theirs else None for mine, theirs in pairs]
+        """Return the columns of both tables together.
+
+        Different types become None, except for integers in arrays, which get a common type.
+        """
+        dtypes = list(map(self._common_type, self.dtypes, other.dtypes))
         return type(self)(self.library, self.names, dtypes, self.choices)
+
+    def _common_type(self, mine: Any, theirs: Any) -> Any:
+        if mine == theirs:
+            return mine
+        if self.library is not None or mine is None or theirs is None:
+            return None
+        both = np.promote_types(mine, theirs)
+        return both if both.kind in "iu" else None
 
     def is_integer(self, place: int) -> bool:
         """Whether a numeric column holds integers."""

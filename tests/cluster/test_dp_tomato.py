@@ -108,12 +108,12 @@ def test_dp_tomato_histogram_counts_a_row_once(rng):
     # included.
     X = rng.uniform(-1.0, 1.0, size=(50, 3))
     X[:8] = [[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)]
-    for bins, starts, widths in (
-        ((5, 4, 6), -np.ones(3), 2 / np.array([5, 4, 6])),
+    for bins, starts, rates in (
+        ((5, 4, 6), -np.ones(3), np.array([5, 4, 6]) / 2),
         # Cells of integers, which begin and end elsewhere than the cube.
-        ((3, 2, 4), np.array([-1.2, -0.8, -1.0]), np.array([0.8, 0.7, 0.45])),
+        ((3, 2, 4), np.array([-1.2, -0.8, -1.0]), np.array([1.25, 1.4, 2.2])),
     ):
-        count = partial(_histogram, starts=starts, widths=widths, bins=bins)
+        count = partial(_histogram, starts=starts, rates=rates, bins=bins)
         whole = count(X)
         assert whole.shape == (math.prod(bins),) and whole.sum() == 50
         for i in range(50):
@@ -126,11 +126,14 @@ def test_dp_tomato_histogram_counts_a_row_once(rng):
     [
         ((0, 8), None, np.arange(10) - 0.5),
         ((-0.5, 8.5), None, np.arange(10) - 0.5),
-        # 50 integers in at most 24 cells: three in each.
+        # 50 integers in at most 24 cells: three in each, and the last one has one less.
         ((0, 49), 24, 3 * np.arange(18) - 0.5),
-        # Rows are clipped to 0.2 or 0.8, and count with the nearest integer.
-        ((0.2, 0.8), 4, np.array([-0.5, 0.5, 1.5])),
-        # No two integers: cells of the usual kind.
+        # 91 integers in ten cells of ten would leave nine out at one end.
+        ((0, 90), 10, 10 * np.arange(11) - 4.5),
+        # Rows are clipped to 0.2 or 4.8, and count with the nearest integer.
+        ((0.2, 4.8), None, np.arange(7) - 0.5),
+        # Fewer than five integers: cells of the usual kind, in which each may be a cluster.
+        ((0, 3), 4, np.linspace(0, 3, 5)),
         ((0.2, 0.4), 4, np.linspace(0.2, 0.4, 5)),
     ],
 )
@@ -144,6 +147,37 @@ def test_cells_of_integers_contain_equally_many(bounds, n_bins, edges):
     assert private.units_ == pytest.approx(np.diff(edges)[:2])
     floats = DPToMATo(None, math.inf, (0, 8), n_bins=4).fit(X.astype(float))
     assert floats.edges_[0] == pytest.approx(np.linspace(0, 8, 5))
+
+
+@pytest.mark.parametrize("n_bins", [18, 24, 48, 96])
+@pytest.mark.parametrize("kind", [int, float])
+def test_rows_on_edges_are_counted_where_predict_finds_them(kind, n_bins):
+    X = np.random.default_rng(0).integers(0, 9, (3000, 2)).astype(kind)
+    private = DPToMATo(None, math.inf, (0, 8), n_bins=n_bins).fit(X)
+    counts, _ = np.histogramdd(X.astype(float), private.edges_)
+    np.testing.assert_array_equal(private.counts_, counts)
+
+
+def test_clusters_of_neighbouring_flags_and_codes_are_kept():
+    rng = np.random.default_rng(0)
+    flags, codes = rng.integers(0, 2, (4000, 2)), rng.integers(0, 3, (4000, 1))
+    for X, y, k in ((flags, 2 * flags[:, 0] + flags[:, 1], 4), (codes, codes[:, 0], 3)):
+        private = DPToMATo(k, bounds=(0, X.max()), random_state=0)
+        assert adjusted_rand_score(y, private.fit_predict(X)) == 1
+
+
+def test_integers_do_not_make_more_cells_than_wanted():
+    X = np.random.default_rng(0).integers(1, 6, (50, 12))
+    private = DPToMATo(None, 1.0, (1, 5), random_state=0)
+    size = private.fit(X).counts_.size
+    assert size <= private.fit(X.astype(float)).counts_.size
+
+
+def test_chunks_of_unlike_integers_have_cells_of_integers():
+    X = np.random.default_rng(0).integers(0, 9, (400, 2))
+    private = DPToMATo(None, math.inf, (0, 8), random_state=0)
+    both = private.fit_chunks([X[:200].astype(np.int32), X[200:]]).counts_
+    np.testing.assert_array_equal(both, private.fit(X).counts_)
 
 
 @pytest.mark.parametrize("n_clusters", [3, None])
