@@ -469,17 +469,19 @@ def test_dtm_filtration_far_row_moves_by_at_most_sensitivity(value):
 
 @pytest.mark.laws
 def test_private_landmarks_cover_samples():
+    # The reach is the largest of 4,000 distances. Of 2,000 more of the same law, 13 exceed it with
+    # a probability of 3**-13, which is below 1e-6.
     private = PrivateLandmarks(20, 5.0, bounds=(-2, 2), random_state=0).fit(X)
     distances = np.linalg.norm(
         private.sample(2000, random_state=1)[:, None] - private.landmarks_, axis=2
     )
     nearest = distances.min(axis=1)
-    assert nearest.max() < 1.3 * private.reach_ and private.reach_ < 1.5 * nearest.max()
+    assert (nearest > private.reach_).sum() < 13 and private.reach_ < 1.5 * nearest.max()
     of_sample = DPMoG(3, 5.0, bounds=(-2, 2), adjacency="replace-one", random_state=0).fit(X)
     complex = DTMFiltration(landmarks=FrozenEstimator(of_sample)).fit([X]).complex_
     drawn = of_sample.sample(2000, random_state=1)
     nearest = np.linalg.norm(drawn[:, None] - complex.landmarks, axis=2).min(axis=1)
-    assert nearest.max() < 1.3 * complex.reach and complex.reach < 1.5 * nearest.max()
+    assert (nearest > complex.reach).sum() < 13 and complex.reach < 1.5 * nearest.max()
 
 
 @pytest.mark.laws
