@@ -1,12 +1,14 @@
 """Accuracy of synthetic tables: columns, pairs of columns, models trained on them, and time.
 
-``SMARTNOISE_PYTHON`` names an interpreter with smartnoise-synth, whose MST is compared with our
-methods. Without it, MST is left out.
+``DPMM_PYTHON`` names an interpreter with dpmm, whose MST and AIM are compared with our methods.
+Without it, they are left out.
 """
 
 import warnings
+from functools import partial
 from itertools import combinations
-from time import perf_counter
+from time import perf_counter, process_time
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,7 +30,7 @@ LISTS = {
     "status": [f"m{i}" for i in range(7)],
 }
 RANGES = {"hours": (0, 99), "gain": (0, 20), "age": (17, 90)}
-METHODS = {"default": None, "marginal_share=0": 0.0}
+METHODS = {"default": {}, "delta=1e-6": {"delta": 1e-6}, "boxes": {"method": "boxes"}}
 
 
 def census(n, seed):
@@ -63,11 +65,11 @@ def _census_table(quick):
     X = census(n, 0)
     bounds = tuple(zip(*RANGES.values(), strict=True))
     rows = []
-    for method, share in METHODS.items():
+    for method, options in METHODS.items():
         for epsilon in EPSILONS:
             runs = []
             for seed in range(n_seeds):
-                private = PrivateMeasure(epsilon, bounds, categories=LISTS, marginal_share=share)
+                private = PrivateMeasure(epsilon, bounds, categories=LISTS, **options)
                 start = perf_counter()
                 synthetic = private.fit(X).sample(n, random_state=seed)
                 runs.append((*_distances(X, synthetic), perf_counter() - start))
@@ -111,47 +113,71 @@ def _variation(first, second):
 
 # Models that are trained on synthetic rows and tested on real ones.
 
-_DELTA = 1e-5
-_PLAIN_BINS = 16
-# A fit of MST takes a minute.
-_N_MST = 1
+_DELTA = 1e-6
+# Bins of numbers for the peers, which take categories only, and seconds that one of their fits may
+# take. They have one run.
+_PEER_BINS, _PATIENCE = 16, 900
+_PEERS = ("MST", "AIM")
 
 
 def _models_table(quick):
     n_seeds, epsilons = (2, (1.0,)) if quick else (20, (0.5, 1.0, 5.0))
     rows = []
-    for name, X, y in _two_classes(quick):
-        low, high = X.min(axis=0), X.max(axis=0)
-        parts = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
-        train, test = (parts[0], parts[2]), (parts[1], parts[3])
-        rows.append((name, "real rows", "-", *_row([_measured(*train, train, test, low, high)])))
+    for case in _cases(quick):
+        train, test = train_test_split(
+            case.X, test_size=0.3, random_state=0, stratify=case.X[:, -1]
+        )
+        real = _measured(case, train, train, test)
+        rows.append((case.name, "real rows", "-", *_row([(*real, 0.0)])))
         for epsilon in epsilons:
             for method, draw in _METHODS.items():
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    found = Parallel(n_jobs=-1)(
-                        delayed(_of_method)(draw, train, test, low, high, epsilon, seed)
-                        for seed in range(n_seeds)
-                    )
-                rows.append((name, method, f"{epsilon:g}", *_row(found)))
-            if not quick and not missing("SMARTNOISE"):
-                rows.append((name, *_mst(train, test, low, high, epsilon)))
+                found = Parallel(n_jobs=-1)(
+                    delayed(_of_method)(draw, case, train, test, epsilon, seed)
+                    for seed in range(n_seeds)
+                )
+                rows.append((case.name, method, f"{epsilon:g}", *_row(found)))
+            if not quick and not missing("DPMM"):
+                for method in _PEERS:
+                    rows.append(_of_peer(method, case, train, test, epsilon))
     return Table(
         "Trained on synthetic rows, tested on real ones",
-        ("data", "synthetic rows of", "epsilon", "area under the curve", "columns", "pairs"),
+        ("data", "rows of", "epsilon", "area under the curve", "pairs", "columns", "CPU, s"),
         rows,
-        f"Medians over {n_seeds} seeds and the worst run; MST has one run. Gradient boosting "
-        "predicts one of two classes on the 30 % of the rows that were held out. Columns and "
-        "pairs: mean total variation distance of the columns other than the class, in 20 bins, and "
-        "of pairs of them, in 10 by 10 bins. Plain counts: Laplace noise in "
-        f"{_PLAIN_BINS} bins of each column given the class. Mixtures and MST have "
-        f"delta = {_DELTA:g}, and MST has {_PLAIN_BINS} bins per column. The bounds are those of "
-        "the rows.",
+        f"Medians over {n_seeds} seeds and the worst run; MST and AIM of dpmm have one run. "
+        "Gradient boosting predicts one of two classes on the 30 % of the rows that were held "
+        "out. Pairs and columns: mean total variation distance of all pairs of columns, the class "
+        "included, in 10 by 10 bins, and of the columns in 20 bins. Mixtures, MST and AIM have "
+        f"delta = {_DELTA:g}, and MST and AIM get {_PEER_BINS} bins per column of numbers. The "
+        "bounds are those of the rows. No method is told which column is the class, except for "
+        "the mixtures.",
     )
 
 
-def _two_classes(quick):
-    """Yield names, rows and classes."""
+class Case(NamedTuple):
+    """A table whose last column is a class of two, with the numbers of values of its columns.
+
+    These are infinite for numbers.
+    """
+
+    name: str
+    X: np.ndarray
+    sizes: np.ndarray
+
+    @property
+    def low(self):
+        return np.where(np.isinf(self.sizes), self.X.min(axis=0), 0.0)
+
+    @property
+    def high(self):
+        return np.where(np.isinf(self.sizes), self.X.max(axis=0), self.sizes)
+
+    def binned(self, X, bins):
+        """Codes of bins, or of values."""
+        bins = np.where(np.isinf(self.sizes), bins, self.sizes)
+        return np.clip((X - self.low) / (self.high - self.low) * bins, 0, bins - 1).astype(int)
+
+
+def _cases(quick):
     n = 2000 if quick else 10_000
     for seed, title in ((2, "made up, one in seven"), (3, "made up, even")):
         rng = np.random.default_rng(seed)
@@ -159,7 +185,8 @@ def _two_classes(quick):
         turns, centres = rng.normal(0, 0.7, (2, 8, 8)), rng.normal(0, 0.8, (2, 8))
         X = np.einsum("nd,nde->ne", rng.normal(size=(n, 8)), turns[y]) + centres[y]
         X[:, :4] = np.exp(X[:, :4] / 2)
-        yield title, X, y
+        yield _of_numbers(title, X, y)
+    yield adult_like(n if quick else 30_000, 0)
     if quick:
         return
     for name in ("magic", "pulsar", "sloan"):
@@ -169,113 +196,130 @@ def _two_classes(quick):
             print(error)
             return
         # The most common class is compared with all others.
-        yield name, table.data, (table.target == np.bincount(table.target).argmax()).astype(int)
+        largest = table.target == np.bincount(table.target).argmax()
+        yield _of_numbers(name, table.data, largest.astype(int))
 
 
-def _within_classes(train, low, high, epsilon, seed, **options):
-    X, y = train
+def _of_numbers(name, X, y):
+    return Case(name, np.column_stack([X, y]), np.array([np.inf] * X.shape[1] + [2]))
+
+
+def adult_like(n, seed):
+    """Four numbers and seven categories of people in five groups; the class needs interactions."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(5, n, p=[0.35, 0.25, 0.2, 0.15, 0.05])
+    age = 17 + rng.gamma(2.5 + group, 6)
+    school = np.clip(rng.poisson(5 + 2 * group), 0, 15)
+    work = np.minimum(rng.geometric(0.5, n) - 1 + group, 7)
+    status = (rng.geometric(0.4, n) - 1 + (age > 35) * 2) % 7
+    near = (status + (rng.random(n) < 0.3)) % 6
+    relation = np.where(rng.random(n) < 0.85, near, rng.integers(0, 6, n))
+    sex = (rng.random(n) < np.where(relation % 2, 0.75, 0.3)).astype(int)
+    origin = rng.choice(5, n, p=[0.8, 0.1, 0.05, 0.03, 0.02])
+    hours = np.clip(rng.normal(30 + 4 * group + 6 * sex, 8), 0, 99)
+    gain = np.where(rng.random(n) < 0.92, 0, rng.lognormal(2 + group / 3, 1, n))
+    skill = rng.normal(0, 1, n)
+    logit = 0.25 * (school - 9) + 0.04 * (age - 38) + 1.4 * (status == 2) + 0.05 * (hours - 40)
+    logit += 0.9 * (gain > 0) + 1.2 * np.where(sex == 1, skill, -skill) - 1.7
+    y = (rng.random(n) < 1 / (1 + np.exp(-1.3 * logit))).astype(int)
+    columns = [age, hours, gain, skill, school, work, status, relation, origin, sex, y]
+    return Case(
+        "like Adult", np.column_stack(columns), np.array([np.inf] * 4 + [16, 8, 7, 6, 5, 2, 2])
+    )
+
+
+def _measure(case, train, epsilon, seed, **options):
+    numeric, (listed,) = np.isinf(case.sizes), np.nonzero(np.isfinite(case.sizes))
     private = PrivateMeasure(
         epsilon,
-        (low, high),
-        categories={X.shape[1]: [0, 1]},
+        (case.low[numeric], case.high[numeric]),
+        categories={j: list(range(int(case.sizes[j]))) for j in listed},
         random_state=seed,
         **options,
-    ).fit(np.column_stack([X, y]))
-    drawn = private.sample(random_state=seed)
-    return drawn[:, :-1], drawn[:, -1].astype(int)
+    )
+    return private.fit(train).sample(len(train), random_state=seed)
 
 
-def _with_target(train, *args):
-    return _within_classes(train, *args, target=train[0].shape[1])
-
-
-def _plain_counts(train, low, high, epsilon, seed):
-    """Sample from noisy counts of the classes, and of all columns given the class."""
-    X, y = train
-    rng, d = np.random.default_rng(seed), X.shape[1]
-    cells = np.minimum((X - low) / (high - low) * _PLAIN_BINS, _PLAIN_BINS - 1).astype(int)
-    rows, labels = [], []
-    for label in (0, 1):
-        exact = [np.bincount(column, minlength=_PLAIN_BINS) for column in cells[y == label].T]
-        counts = np.maximum(exact + rng.laplace(0, d / epsilon, (d, _PLAIN_BINS)), 0)
-        n = int(np.median(counts.sum(axis=1)))
-        drawn = [rng.choice(_PLAIN_BINS, n, p=line / line.sum()) for line in counts]
-        rows.append((np.transpose(drawn) + rng.random((n, d))) / _PLAIN_BINS)
-        labels.append(np.full(n, label))
-    return low + np.concatenate(rows) * (high - low), np.concatenate(labels)
-
-
-def _mixtures(train, low, high, epsilon, seed):
+def _mixtures(case, train, epsilon, seed):
     """Sample from one mixture per class; the numbers of rows of the classes count as public."""
-    X, y = train
-    drawn = [
-        DPMoG(6, epsilon=epsilon, delta=_DELTA, bounds=(low, high), random_state=seed)
-        .fit(X[y == label])
-        .sample(int((y == label).sum()), random_state=seed)
-        for label in (0, 1)
-    ]
-    return np.concatenate(drawn), np.repeat([0, 1], [len(part) for part in drawn])
+    drawn = []
+    for label in (0, 1):
+        X = train[train[:, -1] == label][:, :-1]
+        bounds = case.low[:-1], case.high[:-1]
+        model = DPMoG(6, epsilon=epsilon, delta=_DELTA, bounds=bounds, random_state=seed).fit(X)
+        rows = model.sample(len(X), random_state=seed)
+        drawn.append(np.column_stack([rows, np.full(len(X), label)]))
+    return np.concatenate(drawn)
 
 
 _METHODS = {
-    "PrivateMeasure, target": _with_target,
-    "PrivateMeasure": _within_classes,
-    "plain counts given the class": _plain_counts,
+    "PrivateMeasure": _measure,
+    "PrivateMeasure, delta": partial(_measure, delta=_DELTA),
+    "PrivateMeasure, boxes": partial(_measure, method="boxes"),
     "DPMoG, one a class": _mixtures,
 }
 
 
-def _of_method(draw, train, test, low, high, epsilon, seed):
-    return _measured(*draw(train, low, high, epsilon, seed), train, test, low, high)
+def _of_method(draw, case, train, test, epsilon, seed):
+    with warnings.catch_warnings():
+        # Warnings of rows that the noise hides are expected here.
+        warnings.simplefilter("ignore")
+        start = process_time()
+        drawn = draw(case, train, epsilon, seed)
+        seconds = process_time() - start
+    return *_measured(case, drawn, train, test), seconds
 
 
-def _mst(train, test, low, high, epsilon):
-    scaled = (train[0] - low) / (high - low)
-    cells = np.minimum(scaled * _PLAIN_BINS, _PLAIN_BINS - 1).astype(int)
-    found = []
-    for seed in range(_N_MST):
-        answer = ask(
-            "SMARTNOISE",
-            "spanning_tree",
-            {"table": np.column_stack([cells, train[1]])},
-            script="_foreign_tools.py",
-            epsilon=epsilon,
-            delta=_DELTA,
-        )
-        drawn, rng = np.array(answer["rows"]), np.random.default_rng(seed)
-        rows = (drawn[:, :-1] + rng.random((len(drawn), len(low)))) / _PLAIN_BINS
-        rows = low + rows * (high - low)
-        found.append(_measured(rows, drawn[:, -1], train, test, low, high))
-    return "MST (smartnoise-synth)", f"{epsilon:g}", *_row(found)
+def _of_peer(method, case, train, test, epsilon):
+    sizes = np.where(np.isinf(case.sizes), _PEER_BINS, case.sizes).astype(int)
+    answer = ask(
+        "DPMM",
+        "marginals",
+        {"codes": case.binned(train, _PEER_BINS), "sizes": sizes},
+        script="_foreign_tools.py",
+        patience=_PATIENCE,
+        method=method.lower(),
+        epsilon=epsilon,
+        delta=_DELTA,
+    )
+    head = case.name, f"{method} (dpmm)", f"{epsilon:g}"
+    if "rows" not in answer:
+        return *head, *["-"] * 3, f"more than {_PATIENCE}"
+    codes, rng = np.array(answer["rows"]), np.random.default_rng(0)
+    places = np.where(np.isinf(case.sizes), rng.random(codes.shape), 0.0)
+    drawn = case.low + (codes + places) / sizes * (case.high - case.low)
+    return *head, *_row([(*_measured(case, drawn, train, test), answer["seconds"])])
 
 
-def _measured(rows, labels, train, test, low, high):
-    """Area under the curve, and mean total variation distance of columns and of pairs."""
-    area = 0.5
+def _measured(case, drawn, train, test):
+    """Area under the curve, and mean total variation distance of pairs and of columns."""
+    area, labels = 0.5, np.rint(drawn[:, -1]).astype(int)
     if len(np.unique(labels)) == 2:
-        model = HistGradientBoostingClassifier(max_iter=60, random_state=0).fit(rows, labels)
-        area = roc_auc_score(test[1], model.predict_proba(test[0])[:, 1])
-    errors = []
-    for bins, size in ((20, 1), (10, 2)):
-        first, second = (
-            np.clip((X - low) / (high - low) * bins, 0, bins - 1).astype(int)
-            for X in (rows, train[0])
+        listed = np.isfinite(case.sizes[:-1]) & (case.sizes[:-1] > 2)
+        model = HistGradientBoostingClassifier(
+            max_iter=60, random_state=0, categorical_features=listed
         )
-        places = combinations(range(len(low)), size)
-        powers = bins ** np.arange(size)
+        X, X_test = drawn[:, :-1].copy(), test[:, :-1]
+        X[:, listed] = np.clip(np.rint(X[:, listed]), 0, case.sizes[:-1][listed] - 1)
+        model.fit(X, labels)
+        area = roc_auc_score(test[:, -1], model.predict_proba(X_test)[:, 1])
+    errors = []
+    for bins, size in ((10, 2), (20, 1)):
+        first, second = (case.binned(X, bins) for X in (drawn, train))
+        powers = 100 ** np.arange(size)
+        groups = [list(group) for group in combinations(range(len(case.sizes)), size)]
         errors.append(
-            np.mean(
-                [_variation(first[:, p] @ powers, second[:, p] @ powers) for p in map(list, places)]
-            )
+            np.mean([_variation(first[:, g] @ powers, second[:, g] @ powers) for g in groups])
         )
     return area, *errors
 
 
 def _row(found):
-    areas, columns, pairs = np.transpose(found)
+    areas, pairs, columns, seconds = np.transpose(found)
     if len(areas) == 1:
-        return f"{areas[0]:.3f}", f"{columns[0]:.3f}", f"{pairs[0]:.3f}"
+        return f"{areas[0]:.3f}", f"{pairs[0]:.3f}", f"{columns[0]:.3f}", f"{seconds[0]:.2g}"
     return (
         f"{np.median(areas):.3f} ({areas.min():.3f})",
-        *(f"{np.median(errors):.3f} ({errors.max():.3f})" for errors in (columns, pairs)),
+        *(f"{np.median(errors):.3f} ({errors.max():.3f})" for errors in (pairs, columns)),
+        f"{np.median(seconds):.2g}",
     )

@@ -103,6 +103,7 @@ VALUES = {
         {"groups": "who", "delta": 0.0},
     ],
     "categories": [{"categories": {"kind": ["a", "b", "c"]}}],
+    "method": [{"method": "tree", "delta": 1e-5}],
     "target": [{"categories": {"kind": ["a", "b", "c"]}, "target": "kind"}],
 }
 WITH = {

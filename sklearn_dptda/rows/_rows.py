@@ -227,6 +227,10 @@ class Rows:
             return replace(self, parts=_Held(held))
         return replace(self, functions=(*self.functions, function))
 
+    def onto(self, function: Callable[[FloatArray], FloatArray], n_features: int) -> Self:
+        """Apply a function as :meth:`map` does, which returns rows of this many columns."""
+        return replace(self.map(function), n_features=n_features)
+
     def as_array(self) -> FloatArray:
         """Return all rows in memory as one array, without their weights."""
         held = cast(_Held, self.parts)
@@ -240,7 +244,7 @@ class Rows:
 
     def selected(self, chosen: Any) -> Self:
         """Select columns by their indices."""
-        return replace(self.map(partial(_columns, chosen=chosen)), n_features=len(chosen))
+        return self.onto(partial(_columns, chosen=chosen), len(chosen))
 
 
 @dataclass(frozen=True)

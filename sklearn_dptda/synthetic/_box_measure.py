@@ -5,16 +5,17 @@ Proof: doc/theory/metric_privacy.md, "How far a released measure is off".
 """
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self, TypeAlias
 
 import numpy as np
 
-from sklearn_dptda._typing import Adjacency, FloatArray, IntArray
-from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.privacy._fixed_point import ROUND_UP
+from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
+from sklearn_dptda.privacy._fixed_point import ROUND_UP, Sensitivity
 from sklearn_dptda.privacy._noise import inverse
+from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Rows
 
 # Ends of the cells of a column, and the mass below each.
@@ -225,6 +226,10 @@ _SIZE_SHARE = 0.05
 # often along each column, and beside coarser boxes, which contain little information.
 _SHARE_BESIDE_FINE, _FINE_BOXES = 0.5, 2
 _SHARE_BESIDE_COARSE = 0.8
+# Number of halvings of a column that is not counted by itself.
+_EVEN_HALVINGS = 4
+# Laplace noise grows with the number of counted levels, so only one of so many is counted.
+_LEVELS_APART = 5
 # Least number of halvings of a single column. With coarser cells, the error of the cells exceeds
 # that of the noise.
 _LEAST_LINE = 5
@@ -234,109 +239,134 @@ _LEAST_MASS = 1e-12
 
 @dataclass(frozen=True)
 class UnitMeasure:
-    """A released measure of the unit cube.
-
-    ``centres``, ``widths`` and ``masses`` are those of boxes, and ``lines`` are marginals. With a
-    target, each box is a class with ``lines_of_classes``, and there is no ``noise`` for a bound.
-    """
+    """A released measure of the unit cube: boxes, the noise of their masses, and marginals."""
 
     centres: FloatArray
     widths: FloatArray
     masses: FloatArray
     lines: list[Line]
-    lines_of_classes: list[list[Line]] = field(default_factory=list)
-    noise: BoxNoise | None = None
+    noise: BoxNoise
 
 
 def box_measure(noisy: "NoisyTrees", marginal_share: float | None) -> UnitMeasure:
     """Release the smallest boxes of all columns; the share of marginals is chosen if it is None."""
-    d, epsilon, sizes = noisy.rows.n_features, noisy.epsilon, noisy.sizes
+    d, sizes, budget = noisy.rows.n_features, noisy.sizes, noisy.budget
     if marginal_share is None:
-        depth = depth_for(noisy.n_rows, epsilon, sizes)
+        depth = depth_for(noisy.n_rows, budget.total, sizes)
         marginal_share = _share_beside(len(halvings(sizes, depth)), sizes)
     # First the columns one by one, then all of them together.
-    lines = [noisy.line(a, epsilon * marginal_share / d) for a in range(d if marginal_share else 0)]
-    epsilon *= 1 - marginal_share
+    lines = [noisy.line(a, marginal_share / d)[0] for a in range(d if marginal_share else 0)]
+    epsilon = budget.total * (1 - marginal_share)
     depth = len(halvings(sizes, depth_for(noisy.n_rows, epsilon, sizes)))
-    low, high, masses = noisy.tree(list(range(d)), depth, epsilon)
-    noise = BoxNoise(sizes, depth, noisy.moved, epsilon, noisy.n_rows, noisy.row_scale)
-    return UnitMeasure((low + high) / 2, high - low, masses, lines, noise=noise)
+    low, high, masses = noisy.boxes(depth, 1 - marginal_share)
+    moved = budget.sensitivity_of_counts(1).value
+    noise = BoxNoise(sizes, depth, moved, epsilon, noisy.n_rows, noisy.row_scale)
+    return UnitMeasure((low + high) / 2, high - low, masses, lines, noise)
 
 
 @dataclass(frozen=True)
 class NoisyTrees:
     """Trees of boxes of some columns, with noisy counts, of rows in [0, 1]**d.
 
-    ``sizes`` are numbers of values. A row changes the counts of a level by ``moved`` in sum. The
-    number of rows is public, or noisy with the scale ``row_scale``. ``epsilon`` is left for the
-    trees.
+    ``sizes`` are numbers of values. The number of rows is public, or noisy with the scale
+    ``row_scale``. The counts take shares of the ``budget``.
     """
 
     rows: Rows
     sizes: FloatArray
-    noise: NoiseSource
-    epsilon: float
+    budget: FitBudget
     n_rows: int
-    moved: float
     row_scale: float
 
     @classmethod
-    def of(
-        cls, rows: Rows, sizes: FloatArray, noise: NoiseSource, epsilon: float, adjacency: Adjacency
-    ) -> Self:
+    def of(cls, rows: Rows, sizes: FloatArray, budget: FitBudget) -> Self:
         """Release the number of rows, unless neighbours have the same number."""
-        if adjacency == "replace-one":
-            return cls(rows, sizes, noise, epsilon, max(rows.n_rows, 1), 2.0, 0.0)
-        n_rows, scale = noise.noisy_count(rows.n_rows, rows.mass, _SIZE_SHARE * epsilon)
-        left = epsilon * (1 - _SIZE_SHARE)
-        return cls(rows, sizes, noise, left, max(int(n_rows), 1), 1.0, scale)
+        if budget.adjacency == "replace-one":
+            return cls(rows, sizes, budget, max(rows.n_rows, 1), 0.0)
+        rest = cls(rows, sizes, budget.rest(_SIZE_SHARE), 1, 0.0)
+        scale = budget.scale_of_counts(1, _SIZE_SHARE)
+        (n_rows,) = _with_noise(np.array([rows.n_rows]), 1, budget, _SIZE_SHARE)
+        return replace(rest, n_rows=max(int(n_rows), 1), row_scale=scale)
 
-    def with_noise(self, counts: IntArray, times: int, scale: float) -> IntArray:
-        """Counts with Laplace noise; each row is counted this number of times."""
-        return self.noise.cross(
-            counts,
-            lambda counts: counts + self.noise.discrete_laplace(scale, len(counts)),
-            metric="l1",
-            sensitivity=times * self.moved * self.rows.mass,
-            rate=inverse(scale),
-        )
+    def with_noise(self, counts: IntArray, touched: int, share: float) -> IntArray:
+        """Counts with noise, for a share of the budget; each row is in ``touched`` of them."""
+        return _with_noise(counts, touched, self.budget, share)
 
-    def line(self, column: int, epsilon: float, most: int = MOST_LEVELS) -> Line:
-        """Ends of the cells of a column, halved at most ``most`` times, and the mass below each."""
-        sizes = self.sizes[[column]]
-        depth = min(max(depth_for(self.n_rows, epsilon / 2, sizes), _LEAST_LINE), most)
-        # With these shares, the sum of all variances is least.
-        shares = np.cbrt(box_numbers(halvings(sizes, depth), sizes))
-        low, high, masses = self.tree([column], depth, epsilon, shares / shares.sum())
-        return np.r_[low[:, 0], high[-1]], np.r_[0.0, np.cumsum(masses[:-1]), 1.0]
+    def line(self, column: int, share: float) -> tuple[Line, FloatArray]:
+        """The line of a column, and the variances of the counts of its levels.
 
-    def tree(
-        self, columns: list[int], depth: int, epsilon: float, shares: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Lower and upper ends and masses of the smallest boxes of some columns.
-
-        Ends have the shape (n_boxes, n_columns). With given ``shares`` of epsilon for the levels,
-        counts of larger boxes are also estimated from smaller ones. Otherwise, the shares minimise
-        how far mass is moved, as error bounds assume.
+        Counts of larger cells are also estimated from smaller ones.
         """
-        sizes = self.sizes[columns]
+        budget, sizes = self.budget, self.sizes[[column]]
+        # The epsilon of Laplace noise with this deviation.
+        one = budget.scale(Sensitivity(1.0, budget.norm, budget.adjacency), share)
+        epsilon = inverse(budget.deviation(one) / math.sqrt(2))
+        depth = min(max(depth_for(self.n_rows, epsilon / 2, sizes), _LEAST_LINE), MOST_LEVELS)
         axes = halvings(sizes, depth)
-        ends = cell_ends(axes, sizes)
+        # With these shares, the sum of all variances is least.
+        weights = (np.cbrt if budget.norm == "l1" else np.sqrt)(box_numbers(axes, sizes))
+        if budget.norm == "l1":
+            weights[np.arange(len(axes))[::-1] % _LEVELS_APART != 0] = 0.0
+        shares = weights / weights.sum() * share
+        low, high, there, counts = self._counted([column], axes, shares)
+        variances = np.array([self.variance(1, each) if each else np.inf for each in shares])
+        if counts:
+            counts, variances = told_from_below(counts, variances, _levels_there(there))
+        masses = self._masses(counts, there)
+        return (np.r_[low[:, 0], high[-1]], np.r_[0.0, np.cumsum(masses[:-1]), 1.0]), variances
+
+    def even_line(self, column: int, _: float = 0.0) -> tuple[Line, FloatArray]:
+        """The line of even masses, with ends between values, which says nothing of the rows."""
+        sizes = self.sizes[[column]]
+        (ends,) = cell_ends(halvings(sizes, _EVEN_HALVINGS), sizes)
+        # There is nothing between neighbouring values.
+        ends = np.unique(ends)
+        return (ends, ends), np.full(_EVEN_HALVINGS, np.inf)
+
+    def variance(self, touched: int, share: float) -> float:
+        """Variance of the noise of :meth:`with_noise`."""
+        return self.budget.deviation(self.budget.scale_of_counts(touched, share)) ** 2
+
+    def boxes(self, depth: int, share: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Lower and upper ends and masses of the smallest boxes of all columns.
+
+        Ends have the shape (n_boxes, n_columns). The shares of the levels minimise how far mass is
+        moved, as error bounds assume.
+        """
+        axes = halvings(self.sizes, depth)
+        shares = level_shares(axes, self.sizes) * share
+        low, high, there, counts = self._counted(list(range(len(self.sizes))), axes, shares)
+        return low, high, self._masses(counts, there)
+
+    def _counted(
+        self, columns: list[int], axes: list[int], shares: FloatArray
+    ) -> tuple[FloatArray, FloatArray, BoolArray, list[FloatArray]]:
+        """Ends of the smallest boxes that exist, which ones exist, and noisy counts by level."""
+        ends = cell_ends(axes, self.sizes[columns])
         low, high = boxes(axes, ends)
         # There is nothing between two neighbouring values. This is public, and needs no noise.
         there = (low < high).all(axis=1)
         count = partial(_counts, columns=columns, axes=axes, ends=ends)
         counts = level_sums(self.rows.sum(count, n_cells=len(there)))
-        are_there = [sums > 0 for sums in level_sums(there.astype(np.int64))]
-        from_below = shares is not None
-        shares = level_shares(axes, sizes) if shares is None else shares
-        scales = level_scales(shares, self.moved, epsilon)
-        for exact, kept, scale in zip(counts, are_there, scales, strict=True):
-            exact[kept] = self.with_noise(exact[kept], 1, scale)
-        if from_below and counts:
-            counts = told_from_below(counts, shares, are_there)
-        masses = consistent(self.n_rows, counts, are_there)[there]
-        return low[there], high[there], masses / masses.sum()
+        for exact, kept, share in zip(counts, _levels_there(there), shares, strict=True):
+            if share:
+                exact[kept] = self.with_noise(exact[kept], 1, share)
+        return low[there], high[there], there, counts
+
+    def _masses(self, counts: Sequence[FloatArray], there: BoolArray) -> FloatArray:
+        masses = consistent(self.n_rows, counts, _levels_there(there))[there]
+        return masses / masses.sum()
+
+
+def _with_noise(counts, touched, budget, share):
+    """Integers with integer noise, which error bounds assume."""
+    moved = budget.sensitivity_of_counts(touched).value
+    return budget.add_noise((counts,), moved, budget.scale_of_counts(touched, share))[0]
+
+
+def _levels_there(there):
+    """Which boxes of each level contain one of the smallest boxes that exist."""
+    return [sums > 0 for sums in level_sums(there.astype(np.int64))]
 
 
 def _share_beside(n_halvings, sizes):
@@ -354,21 +384,24 @@ def _counts(part, columns, axes, ends):
     return np.bincount(leaf_of(part[:, columns], axes, ends), minlength=1 << len(axes))
 
 
-def told_from_below(noisy, shares, there):
-    """Counts of each level, averaged with the sums of their halves by the inverse variances.
+def told_from_below(noisy, variances, there):
+    """Counts of each level, averaged with the sums of their halves, and their variances.
 
-    With :func:`consistent`, the results are the least squares of M. Hay, V. Rastogi, G. Miklau, D.
-    Suciu, "Boosting the accuracy of differentially private histograms through consistency", 2010,
-    if all halves exist and no mass is negative.
+    Averages are weighted by the inverse variances. The variances that are returned are means over
+    a level. With :func:`consistent`, the counts are the least squares of M. Hay, V. Rastogi, G.
+    Miklau, D. Suciu, "Boosting the accuracy of differentially private histograms through
+    consistency", 2010, if all halves exist and no mass is negative.
     """
-    counts, spread = noisy[-1], np.where(there[-1], 1 / shares[-1] ** 2, 0.0)
-    told = [counts]
-    for own, share, kept in zip(noisy[-2::-1], shares[-2::-1], there[-2::-1], strict=True):
+    counts, spread = noisy[-1], np.where(there[-1], variances[-1], 0.0)
+    told = [(counts, spread[there[-1]].mean())]
+    for own, variance, kept in zip(noisy[-2::-1], variances[-2::-1], there[-2::-1], strict=True):
         below, spread = (part.reshape(-1, 2).sum(axis=1) for part in (counts, spread))
-        weight = np.where(kept, 1 / (1 + spread * share**2), 0.0)
+        weight = np.ones_like(spread)
+        if 0 < variance < np.inf:
+            weight = np.where(kept, variance / np.where(kept, variance + spread, 1.0), 0.0)
         counts, spread = weight * below + (1 - weight) * own, weight * spread
-        told.append(counts)
-    return told[::-1]
+        told.append((counts, spread[kept].mean()))
+    return [list(part) for part in zip(*told[::-1], strict=True)]
 
 
 def within(line, low, high, places):

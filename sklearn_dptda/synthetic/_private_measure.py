@@ -1,15 +1,14 @@
-"""Private probability measures by counts of boxes, and synthetic tables drawn from them.
-
-A measure of classes has the columns one by one, and the distribution of each within a class.
+"""Private probability measures by counts of boxes or of pairs, and tables drawn from them.
 
 Proof: doc/theory/metric_privacy.md, "Measures".
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from scipy.stats import wasserstein_distance
@@ -25,9 +24,9 @@ from sklearn_dptda._typing import (
     RowBounds,
     Table,
 )
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyGuarantee, pure_rho
-from sklearn_dptda.privacy._fixed_point import ROUND_UP
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, zcdp_rho
 from sklearn_dptda.privacy._parameters import check_confidence, quoted
+from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.rows._estimator import BOUNDS_SHARE, ROW_PARAMETERS, SHARE, PrivateRowsEstimator
 from sklearn_dptda.rows._private_cubes import private_intervals
 from sklearn_dptda.rows._rows import Box, Rows
@@ -37,36 +36,30 @@ from sklearn_dptda.synthetic._box_measure import (
     NoisyTrees,
     UnitMeasure,
     box_measure,
-    cell_ends,
-    halvings,
     within,
 )
 from sklearn_dptda.synthetic._coded_table import CodedTable, code_table
+from sklearn_dptda.synthetic._tree_measure import MOST_SCORED, Hub, TreeMeasure, tree_measure
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._frames import Columns
-from sklearn_dptda.utils._sklearn import Options
+from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
-# Share of epsilon for the columns one by one, and the number of rows, for each scale of noise that
-# a column has if the whole budget is for classes, from which this share is spent. With fewer rows,
-# cells have even widths, which costs nothing; the last number is that of their halvings.
-_SHARE_OF_LINES, _ROWS_FOR_LINES, _EVEN_HALVINGS = 0.4, 300, 4
-# Largest number of entries of all lines of all classes.
-_MOST_NUMBERS = 1 << 21
-# Largest number of cells of a column in which classes are counted, and expected number of rows in a
-# cell for a class of average size, in scales of noise.
-_MOST_CELLS, _ROWS_PER_NOISE = 32, 8
-# Least number of rows of a class. If noise leaves nothing of a class, it is distributed as all rows
-# are.
-_LEAST_ROWS = 1e-6
+Method: TypeAlias = Literal["boxes", "tree"]
+
+# Without categories, pairs are counted from this number of columns on. With categories, boxes are
+# counted if single values are in this number of boxes at most.
+_NUMBERS_FOR_PAIRS, _FEW_BOXES = 4, 256
 
 
 @fill_doc
 class PrivateMeasure(PrivateRowsEstimator):
     """Release a probability measure of the rows of a table, and draw synthetic rows from it.
 
-    The release consists of noisy counts of smaller and smaller boxes, down to about
-    ``epsilon / 4`` boxes for each row. Whatever you compute from the synthetic rows is
-    post-processing and spends no budget.
+    Few columns are counted together, in smaller and smaller boxes (``method="boxes"``). With more
+    columns, such boxes would be too coarse. Then pairs of columns are counted, which form a tree,
+    together with a *hub*, which joins the categorical columns of the fewest values
+    (``method="tree"``). Whatever you compute from the synthetic rows is post-processing and spends
+    no budget.
 
     Parameters
     ----------
@@ -74,36 +67,45 @@ class PrivateMeasure(PrivateRowsEstimator):
     bounds : pair of float or array-like, or dict, default=None
         Public bounds of the numeric columns, to which rows are clipped. A dict has pairs for
         some columns, by name. Missing bounds are found privately, for a fifth of ``epsilon``.
+    delta : float, default=0.0
+        The delta of the guarantee. Above zero, noise is Gaussian, which needs less noise from
+        about ten columns on. It must be zero for boxes.
     %(row_adjacency)s
     %(row_groups)s
     categories : dict, default=None
         Public lists of the values of columns that are not numeric, by the name of the
         column, or its number in an array. Boolean columns need no list.
+    method : {"boxes", "tree"}, default=None
+        What is counted. None: a tree from three columns on if one of them is categorical, or
+        from four columns on, and boxes otherwise. Columns that are all categorical are counted
+        together if they have at most 256 combinations of values.
     marginal_share : float, default=None
-        Share of ``epsilon`` for counts of each column by itself. None: 0 for one column,
-        for two numeric columns, or if each box holds a single value. Otherwise 0.5 if the
-        boxes of all columns are halved twice along each column, or 18 times in all, and 0.8
-        if they are coarser. With a ``target``, 0.4, or 0 if there are few rows.
+        Share of ``epsilon`` for counts of each column by itself. None: 0.4 for a tree. For
+        boxes, 0 for one column, for two numeric columns, or if each box holds a single value.
+        Otherwise 0.5 if the boxes of all columns are halved twice along each column, or 18
+        times in all, and 0.8 if they are coarser.
     target : str or int, default=None
         Categorical or Boolean column that models of the synthetic rows are to predict: its
-        name, or its number in an array. The other columns are then counted within its
-        classes, as if they were independent there, instead of in boxes of all columns.
+        name, or its number in an array. It is the first column of the hub. It is needed only
+        if it has more than eight values, or if the columns of fewer values leave no room.
     %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
+    marginals_ : list of ndarray of shape (n_cells + 1, 2)
+        For each column, the ends of its cells and the probability below each; empty for boxes
+        without a ``marginal_share``.
+    hub_ : list
+        Names of the columns of the hub; empty for boxes.
+    edges_ : list of tuple
+        Pairs of names of columns that are counted together with the hub; empty for boxes.
     support_ : ndarray of shape (n_atoms, n_features)
-        Centres of boxes, or one box for each class with a ``target``. Categories are
-        represented by their places in their list.
+        Centres of boxes. Categories are represented by their places in their list. Only for
+        boxes, like the next two attributes.
     weights_ : ndarray of shape (n_atoms,)
         Probabilities of the boxes.
     widths_ : ndarray of shape (n_atoms, n_features)
         Widths of the boxes over which synthetic rows are spread.
-    marginals_ : list of ndarray of shape (n_cells + 1, 2)
-        With a ``marginal_share`` or a ``target``: for each column, the ends of its cells
-        and the probability below each.
-    marginals_of_classes_ : list of list of ndarray of shape (n_cells + 1, 2)
-        With a ``target``: for each of its values, the marginals of its rows.
     bounds_ : tuple of two ndarray
         Bounds of the numeric columns, public or private.
     n_samples_ : int
@@ -120,16 +122,17 @@ class PrivateMeasure(PrivateRowsEstimator):
     -----
     .. rubric:: Privacy
 
-    One fit releases a measure. It is ``epsilon``-differentially private for adding or
-    removing one row, or for replacing one. All counts share the budget. The number of rows
-    is public, or noisy for a twentieth of the budget. Names and types of columns are
-    public. Values outside a public list are refused before any budget is spent.
+    One fit releases a measure. It is ``epsilon``-differentially private, or (``epsilon``,
+    ``delta``)-differentially private, for adding or removing one row, or for replacing one. All
+    counts and choices share the budget. The number of rows is public, or noisy for a twentieth of
+    the budget. Names and types of columns are public. Values outside a public list are refused
+    before any budget is spent.
     %(privacy_of_groups)s
 
     References
     ----------
     Y. He, R. Vershynin, Y. Zhu, "Algorithmically effective differentially private synthetic
-    data", 2023.
+    data", 2023; R. McKenna, G. Miklau, D. Sheldon, "Winning the NIST contest", 2021.
 
     Examples
     --------
@@ -144,6 +147,8 @@ class PrivateMeasure(PrivateRowsEstimator):
         **ROW_PARAMETERS,
         "bounds": ["array-like", Mapping, None],
         "categories": [Mapping, None],
+        "delta": [Interval(Real, 0, 1, closed="left")],
+        "method": [StrOptions({"boxes", "tree"}), None],
         "marginal_share": [SHARE, Options(Real, {0}), None],
         "target": [str, Integral, None],
     }
@@ -155,10 +160,12 @@ class PrivateMeasure(PrivateRowsEstimator):
         epsilon: float = 1.0,
         bounds: RowBounds | None = None,
         *,
+        delta: float = 0.0,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
         unit: str = "one row",
         categories: Mapping[Any, Sequence[Any]] | None = None,
+        method: Method | None = None,
         marginal_share: float | None = None,
         target: str | int | None = None,
         accountant: PrivacyAccountant | None = None,
@@ -166,10 +173,12 @@ class PrivateMeasure(PrivateRowsEstimator):
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
+        self.delta = delta
         self.adjacency = adjacency
         self.groups = groups
         self.unit = unit
         self.categories = categories
+        self.method = method
         self.marginal_share = marginal_share
         self.target = target
         self.accountant = accountant
@@ -189,11 +198,41 @@ class PrivateMeasure(PrivateRowsEstimator):
         """Bounds of the numeric columns, NaN if they are private."""
         names = [table.columns.names[place] for place in table.numeric]
         low, high = bounds_by_column(self.bounds, len(names), names)
-        # Refuse a box that contains no number, and an invalid target, before any budget is spent.
-        self._place_of_target(table)
+        # Refuse a box that contains no number, and options that do not fit the columns, before any
+        # budget is spent.
         private = np.isnan(low)
-        table.cells(np.where(private, -1.0, low), np.where(private, 1.0, high))
+        _, sizes = table.cells(np.where(private, -1.0, low), np.where(private, 1.0, high))
+        sizes[np.array(table.numeric, dtype=int)[private]] = np.inf
+        self._check_method(table, sizes)
         return low, high
+
+    def _check_method(self, table: CodedTable, sizes: FloatArray) -> None:
+        """Refuse options that do not fit the columns."""
+        hint = self._place_of_target(table)
+        if not self._counts_pairs(table):
+            if self.target is not None:
+                raise ValueError("target must be None with method='boxes', which has no hub.")
+            if self.delta > 0:
+                raise ValueError(
+                    "delta must be 0 for boxes, whose noise is not Gaussian. Pass delta=0, or "
+                    "method='tree'."
+                )
+        elif Hub.of(sizes, hint).n_scored() > MOST_SCORED:
+            raise ValueError(
+                f"X has {len(sizes)} columns, too many to choose pairs of them. Select fewer "
+                "columns, or columns with fewer categories."
+            )
+
+    def _counts_pairs(self, table: CodedTable) -> bool:
+        """Whether pairs of columns are counted, and not boxes; a function of public properties."""
+        if self.method is not None:
+            return self.method == "tree"
+        d, choices = len(table.columns.names), table.columns.choices
+        if self.target is not None:
+            return True
+        if len(choices) == d:
+            return math.prod(map(len, choices.values())) > _FEW_BOXES
+        return d >= (3 if choices else _NUMBERS_FOR_PAIRS)
 
     def _place_of_target(self, table: CodedTable) -> int | None:
         """Number of the target's column. A ValueError says that it is not a column of classes."""
@@ -212,31 +251,41 @@ class PrivateMeasure(PrivateRowsEstimator):
         return False
 
     def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
-        noise, table = NoiseSource(seeds[0]), CodedTable(cast(Columns, rows.columns))
-        epsilon = guarantee.epsilon / rows.mass
+        budget, table = self._budget(seeds[0], rows.mass), CodedTable(cast(Columns, rows.columns))
         low, high = self._numeric_bounds(table)
         private = np.flatnonzero(np.isnan(low))
         if len(private):
             places = [table.numeric[j] for j in private]
-            ends = private_intervals(
-                rows.selected(places), BOUNDS_SHARE * epsilon, self.adjacency, noise
-            )
+            epsilon = budget.pure_epsilon(BOUNDS_SHARE)
+            ends = private_intervals(rows.selected(places), epsilon, self.adjacency, budget.noise)
             low[private], high[private] = table.in_types(places, *ends)
-            epsilon *= 1 - BOUNDS_SHARE
+            budget = budget.rest(BOUNDS_SHARE)
         box, sizes = table.cells(low, high)
-        noisy = NoisyTrees.of(rows.map(box.to_cube), sizes, noise, epsilon, self.adjacency)
-        share, target = self._share_of_columns(table), self._place_of_target(table)
-        measure = (
-            box_measure(noisy, share) if target is None else class_measure(noisy, share, target)
-        )
-        self.bounds_ = low, high
-        self.support_ = box.points(measure.centres)
-        self.widths_, self.weights_ = measure.widths * box.unit, measure.masses
-        self.marginals_ = _in_units(box, measure.lines)
-        self.marginals_of_classes_ = [_in_units(box, lines) for lines in measure.lines_of_classes]
+        self._table, self._box, self.bounds_ = table, box, (low, high)
+        cube = rows.map(box.to_cube)
+        if self._counts_pairs(table):
+            hub = Hub.of(sizes, self._place_of_target(table))
+            noisy = NoisyTrees.of(cube.onto(hub.axes, len(hub.axis_sizes)), hub.axis_sizes, budget)
+            self._keep_tree(tree_measure(noisy, hub, self.marginal_share))
+        else:
+            noisy = NoisyTrees.of(cube, sizes, budget)
+            self._keep_boxes(box_measure(noisy, self._share_of_columns(table)))
         self.n_samples_ = max(round(noisy.n_rows / rows.mass), 1)
-        self._table, self._box, self._noise = table, box, measure.noise
         return []
+
+    def _keep_tree(self, measure: TreeMeasure) -> None:
+        names, others = self._table.columns.names, measure.hub.others
+        self.hub_ = [names[a] for a in measure.hub.joined]
+        self.edges_ = [(names[others[a]], names[others[b]]) for a, b in measure.edges]
+        self.marginals_ = _in_units(self._box, measure.hub.lines(measure.lines))
+        self._measure = measure
+
+    def _keep_boxes(self, measure: UnitMeasure) -> None:
+        self.hub_, self.edges_ = [], []
+        self.support_ = self._box.points(measure.centres)
+        self.widths_, self.weights_ = measure.widths * self._box.unit, measure.masses
+        self.marginals_ = _in_units(self._box, measure.lines)
+        self._noise = measure.noise
 
     def _share_of_columns(self, table: CodedTable) -> float | None:
         """Share of epsilon for each column by itself; None if the number of rows decides."""
@@ -249,16 +298,23 @@ class PrivateMeasure(PrivateRowsEstimator):
         return self._guarantee(bool(np.isnan(low).any()), rows.unit)
 
     def _guarantee(self, finds_bounds: bool, unit: str) -> PrivacyGuarantee:
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon),
-            delta=0.0,
-            adjacency=self.adjacency,
-            unit=unit,
-            mechanism="discrete Laplace mechanism, composed over levels",
-            released=f"{'bounds, ' if finds_bounds else ''}a probability measure",
-            seeded=self.random_state is not None,
-            rho=pure_rho(float(self.epsilon)),
-        )
+        # Nothing counts the rows outside the bounds.
+        released = f"{'bounds, ' if finds_bounds else ''}{self._released()}"
+        return replace(super()._guarantee(finds_bounds, unit), released=released)
+
+    def _released(self) -> str:
+        return "a probability measure"
+
+    @staticmethod
+    def _gaussian_loss(epsilon: float, delta: float) -> tuple[float, LossLaw]:
+        # Choices are not Gaussian mechanisms, so losses are added up as zCDP.
+        rho = zcdp_rho(epsilon, delta)
+        return math.sqrt(2 * rho), LossLaw(zcdp=rho)
+
+    def _mechanism(self) -> str:
+        if self.delta == 0:
+            return "discrete Laplace mechanism and private choices, composed"
+        return "discrete Gaussian and exponential mechanisms, composed"
 
     @fill_doc
     def error_bound(self, confidence: float = 0.95) -> float:
@@ -272,7 +328,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         spends no budget.
 
         The bound is conservative. It does not cover the error of
-        :doc:`sampling </guide/sampling_error>`, and there is none with a ``target``.
+        :doc:`sampling </guide/sampling_error>`, and there is none for a tree.
 
         %(confidence_and_bound)s
 
@@ -287,8 +343,8 @@ class PrivateMeasure(PrivateRowsEstimator):
         """
         check_is_fitted(self)
         check_confidence(confidence)
-        if self._noise is None:
-            raise ValueError("there is no error bound with a target.")
+        if not hasattr(self, "_noise"):
+            raise ValueError("there is no error bound for a tree. Pass method='boxes'.")
         return float(self._noise.error_bound(self.weights_, 1 - float(confidence)))
 
     @fill_doc
@@ -303,19 +359,22 @@ class PrivateMeasure(PrivateRowsEstimator):
         n = self.n_samples_ if n_samples is None else n_samples
         check_scalar(n, "n_samples", Integral, min_val=1)
         rng = check_random_state(random_state)
+        if hasattr(self, "_measure"):
+            points = self._box.points(self._measure.sample(n, rng))
+        else:
+            points = self._drawn_from_boxes(n, rng)
+        return self._table.decode(points, self._box)
+
+    def _drawn_from_boxes(self, n, rng):
         chosen = rng.choice(len(self.weights_), size=n, p=self.weights_)
         centres, widths = self.support_[chosen], self.widths_[chosen]
         places = rng.uniform(-0.5, 0.5, size=widths.shape)
         points = centres + places * widths
         low, high = centres - widths / 2, centres + widths / 2
-        parts: list[Any] = [(slice(None), self.marginals_)]
-        if self.marginals_of_classes_:
-            parts = [(chosen == k, lines) for k, lines in enumerate(self.marginals_of_classes_)]
-        for part, lines in parts:
-            for axis, line in enumerate(lines):
-                ends = low[part, axis], high[part, axis]
-                points[part, axis] = within(line, *ends, places[part, axis] + 0.5)
-        return self._table.decode(points, self._box)
+        for axis, line in enumerate(self.marginals_):
+            ends = low[:, axis], high[:, axis]
+            points[:, axis] = within(line, *ends, places[:, axis] + 0.5)
+        return points
 
     def __sklearn_tags__(self) -> Tags:
         """Declare how the distance of two releases is measured."""
@@ -333,114 +392,15 @@ def _in_units(box: Box, lines: list[Line]) -> list[FloatArray]:
 
 
 def marginal_distance(first: Any, second: Any) -> float:
-    """Sum of the Wasserstein distances of the marginals of two releases, and of their classes."""
+    """Sum of the Wasserstein distances of the marginals of two releases."""
     pairs = zip(_marginals(first), _marginals(second), strict=True)
     return sum(wasserstein_distance(x, y, p, q) for (x, p), (y, q) in pairs)
 
 
 def _marginals(release):
-    """Yield places and masses: of each column, and of each column within each class."""
-    for column in release["support_"].T:
-        yield column, release["weights_"]
-    for lines in release.get("marginals_of_classes_") or []:
-        for ends, masses in (line.T for line in lines):
-            yield (ends[1:] + ends[:-1]) / 2, np.diff(masses)
-
-
-def class_measure(noisy: NoisyTrees, marginal_share: float | None, target: int) -> UnitMeasure:
-    """Release the columns within each class of the target; the share is chosen if it is None.
-
-    If the share is zero, cells have even widths.
-    """
-    d, sizes, epsilon = noisy.rows.n_features, noisy.sizes, noisy.epsilon
-    n_classes = int(sizes[target])
-    others = [a for a in range(d) if a != target]
-    if marginal_share is None:
-        enough = noisy.n_rows * epsilon >= _ROWS_FOR_LINES * len(others) * noisy.moved
-        marginal_share = _SHARE_OF_LINES if enough else 0.0
-    if marginal_share:
-        most = max(int(math.log2(_MOST_NUMBERS / (n_classes * d))), 1)
-        lines = {a: noisy.line(a, epsilon * marginal_share / len(others), most) for a in others}
-        epsilon *= 1 - marginal_share
-        n_cells = _n_cells(noisy.n_rows * epsilon / (n_classes * len(others) * noisy.moved))
-        cuts = {a: _cuts(ends, masses, n_cells) for a, (ends, masses) in lines.items()}
-    else:
-        lines = {a: _even_line(sizes[a]) for a in others}
-        cuts = {a: ends[1:-1] for a, (ends, _) in lines.items()}
-    released = _noisy_tables(noisy, cuts, target, n_classes, epsilon)
-    masses = np.mean([table.sum(axis=1) for table in released], axis=0)
-    masses = np.maximum(masses, _LEAST_ROWS) / np.maximum(masses, _LEAST_ROWS).sum()
-    ends = np.arange(n_classes + 1) / n_classes
-    of_target = ends, np.r_[0.0, np.cumsum(masses[:-1]), 1.0]
-    of_classes = [
-        _within_classes(*lines[a], cuts[a], table)
-        for a, table in zip(others, released, strict=True)
-    ]
-    of_classes.insert(target, [of_target] * n_classes)
-    centres, widths = np.full((n_classes, d), 0.5), np.ones((n_classes, d))
-    centres[:, target], widths[:, target] = (ends[1:] + ends[:-1]) / 2, 1 / n_classes
-    # The marginals are those of the synthetic rows, since cells of classes are more precise than
-    # the lines by which they were chosen.
-    marginals = [
-        of_target if a == target else (lines[a][0], masses @ [line for _, line in of_classes[a]])
-        for a in range(d)
-    ]
-    by_class = [list(of_class) for of_class in zip(*of_classes, strict=True)]
-    return UnitMeasure(centres, widths, masses, marginals, by_class)
-
-
-def _even_line(size):
-    """The line of even masses, with ends between values."""
-    sizes = np.array([size])
-    (ends,) = cell_ends(halvings(sizes, _EVEN_HALVINGS), sizes)
-    # There is nothing between neighbouring values.
-    ends = np.unique(ends)
-    return ends, ends
-
-
-def _noisy_tables(noisy, cuts, target, n_classes, epsilon):
-    """Noisy counts of classes in the cells of each column, given their inner ends."""
-    sizes = [n_classes * (len(cut) + 1) for cut in cuts.values()]
-    count = partial(_class_counts, target=target, n_classes=n_classes, cuts=cuts)
-    counts = noisy.rows.sum(count, n_cells=sum(sizes))
-    # A row is counted once for each column.
-    scale = len(cuts) * noisy.moved / epsilon * ROUND_UP
-    counts = noisy.with_noise(counts, len(cuts), scale)
-    tables = np.split(counts, np.cumsum(sizes)[:-1])
-    return [table.reshape(n_classes, -1) for table in tables]
-
-
-def _n_cells(rows_per_noise):
-    """Largest power of two whose counts are well above their noise, and at least two."""
-    cells = 2
-    while 2 * cells <= _MOST_CELLS and 2 * cells * _ROWS_PER_NOISE <= rows_per_noise:
-        cells *= 2
-    return cells
-
-
-def _cuts(ends, masses, n_cells):
-    """Inner ends of about ``n_cells`` cells of even mass. Each is an end of a cell of the line."""
-    first = np.unique(np.searchsorted(masses, np.arange(1, n_cells) / n_cells))
-    return ends[first[first < len(ends) - 1]]
-
-
-def _class_counts(part, target, n_classes, cuts):
-    """Exact counts of classes in the cells of each column, one column after the other."""
-    classes = np.minimum((part[:, target] * n_classes).astype(np.int64), n_classes - 1)
-    counts: list[Any] = []
-    for column, cut in cuts.items():
-        n_cells = len(cut) + 1
-        cells = classes * n_cells + np.searchsorted(cut, part[:, column], side="right")
-        counts.append(np.bincount(cells, minlength=n_classes * n_cells))
-    return np.concatenate(counts)
-
-
-def _within_classes(ends, masses, cut, table):
-    """Line of each class: that of all rows, stretched to the masses of the cells in this class."""
-    below = np.r_[0.0, masses[np.searchsorted(ends, cut)], 1.0]
-    lines = []
-    for counts in table:
-        shares = np.maximum(counts, 0.0) + _LEAST_ROWS * np.diff(below)
-        of_class = np.r_[0.0, np.cumsum(shares / shares.sum())]
-        lines.append((ends, np.interp(masses, below, of_class)))
-    return lines
+    """Yield places and masses of each column."""
+    if not release["marginals_"]:
+        for column in release["support_"].T:
+            yield column, release["weights_"]
+    for ends, masses in (line.T for line in release["marginals_"]):
+        yield (ends[1:] + ends[:-1]) / 2, np.diff(masses)

@@ -29,6 +29,7 @@ from sklearn_dptda.synthetic._box_measure import (
     level_sums,
     level_widths,
 )
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 
 FALSE_ALARM = 1e-6
 
@@ -269,3 +270,15 @@ def test_error_bound_refuses_integrals_in_plane():
     private.fit(np.random.default_rng(0).uniform(size=(100, 2)))
     with pytest.raises(ValueError, match="one column only; got 2"):
         private.error_bound()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_error_bound_assumes_the_noise_that_is_drawn(share, rng):
+    private = PrivateMeasure(1.0, (0, 1), marginal_share=share, random_state=0)
+    draws = recorded(lambda: private.fit(rng.random((500, 2)))).crossings
+    noise = private._noise
+    scales = _box_measure.level_scales(
+        _box_measure.level_shares(noise.axes, noise.sizes), noise.sensitivity, noise.epsilon
+    )
+    drawn = [1 / draw.rate for draw in draws]
+    assert drawn[-len(scales) :] == pytest.approx(scales) and drawn[0] == noise.row_scale

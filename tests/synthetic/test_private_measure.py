@@ -94,7 +94,7 @@ def test_private_measure_audit_catches_broken_twin(monkeypatch):
 # two are left to the nightly runs.
 SAMPLED = {"check_noise_falls_with_epsilon", "check_noise_has_the_same_spread_without_a_seed"}
 # Options that tests/test_privacy_checks.py does not try.
-OPTIONS = [{}, {"marginal_share": 0.5}]
+OPTIONS = [{}, {"marginal_share": 0.5}, {"method": "tree"}, {"method": "tree", "delta": 1e-5}]
 
 
 def check_each(options, sampled):

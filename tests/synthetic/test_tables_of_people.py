@@ -231,7 +231,7 @@ def test_box_measure_row_moves_one_count_of_each_level(rng):
 def test_private_measure_draws_spend_epsilon(adjacency, moved, share, epsilon):
     # A row changes each vector of counts by one, or two. With the rates of their noise, this is the
     # whole of epsilon.
-    private = measure(epsilon, adjacency=adjacency, marginal_share=share)
+    private = measure(epsilon, adjacency=adjacency, marginal_share=share, method="boxes")
     rates = [draw.rate for draw in recorded(partial(private.fit, people(400))).crossings]
     assert len(rates) >= 5
     assert epsilon * (1 - 1e-9) < sum(moved * rate for rate in rates) <= epsilon
