@@ -16,6 +16,7 @@ from sklearn_dptda._cli._read_points import (
     reading,
     zip_members,
 )
+from sklearn_dptda._cli._terminal import tell
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.graph._adjacency import check_links, of_pairs
 
@@ -35,7 +36,7 @@ class Graph(PayingCommand):
     the file:
       NPZ, NPY, MTX    an adjacency matrix of zeros and ones
       CSV, TSV, TXT    one line for each edge: two numbers of nodes, from 0 to NODES - 1, or two
-                       ids from the file that --nodes names
+                       ids from the file that --nodes names; further columns are left out
 
     The nodes and their order are public. The number of nodes, or the list of their ids, must
     therefore be public as well. The command does not take it from the edges, because nodes without
@@ -68,6 +69,7 @@ class Graph(PayingCommand):
         },
         # A record may look like a header, so the first row is a record unless this is given.
         "--header": SWITCH | {"help": "the first row contains the names of the columns"},
+        "--drop-self-loops": SWITCH | {"help": "leave out lines that join a node with itself"},
     }
     kinds = (EdgeFlip,)
     hidden = frozenset({"storage"})
@@ -79,7 +81,8 @@ class Graph(PayingCommand):
     def prepare(self):
         args, directed = self.args, self.private.directed
         self.nodes = read_ids(args.nodes) if isinstance(args.nodes, str) else args.nodes
-        how = {"columns": args.columns, "header": args.header}
+        names = ("columns", "header", "drop_self_loops")
+        how = {name: getattr(args, name) for name in names}
         adjacency = read_graph(args.points, self.nodes, directed, **how)
         self.private.fit(adjacency)
         return adjacency
@@ -119,12 +122,15 @@ def read_ids(path):
     return ids
 
 
-def read_graph(path, nodes=None, directed=False, *, columns=None, header=None):
+def read_graph(
+    path, nodes=None, directed=False, *, columns=None, header=None, drop_self_loops=False
+):
     """Read an adjacency matrix from an NPZ, NPY or MTX file, or from a text file of edges.
 
     ``nodes`` is public: the number of nodes, or a list of their ids. Each line of a text file
-    contains the two ends of an edge, as numbers of nodes (from 0) or as ids. A ``ValueError`` says
-    what cannot be used, and quotes no edge.
+    contains the two ends of an edge, as numbers of nodes (from 0) or as ids, in its first two cells
+    or in two ``columns``. Lines that join a node with itself are refused, or dropped. A
+    ``ValueError`` says what cannot be used, and quotes no edge.
     """
     path = Path(path)
     check_is_file(path)
@@ -136,7 +142,7 @@ def read_graph(path, nodes=None, directed=False, *, columns=None, header=None):
             "is not taken from the edges."
         )
     else:
-        adjacency = _edges(path, nodes, directed, columns, header)
+        adjacency = _edges(path, nodes, directed, columns, header, drop_self_loops)
     # The estimator checks that these zeros and ones are a graph.
     adjacency = check_links(adjacency)
     if nodes is not None and adjacency.shape[0] != _number_of(nodes):
@@ -163,19 +169,27 @@ def _matrix(path):
     return read_table(path, max_columns=math.inf).cells
 
 
-def _edges(path, nodes, directed, columns, header):
-    table = read_table(path, columns=columns, header=header).cells
-    if table.shape[1] != 2:
+def _edges(path, nodes, directed, columns, header, drop_self_loops):
+    table = read_table(path, columns=columns, header=header, pairs=True).cells
+    if table.shape[1] < 2:
         raise ValueError(
-            f"{path} has {table.shape[1]} columns: choose the two columns of the ends with "
-            "--columns."
+            f"{path} has one column, and edges have two ends. If another mark separates them, "
+            "write them with commas or blanks between them."
         )
+    if table.shape[1] > 2:
+        tell(
+            "note: the first two columns are taken as the ends of edges, and the others, such as "
+            "weights, are left out. To choose others, pass --columns."
+        )
+        table = table[:, :2]
     # A negative number stands for an end that is not a node.
     if isinstance(nodes, list):
         places = {name: place for place, name in enumerate(nodes)}
         pairs = np.array([[places.get(str(cell), -1) for cell in row] for row in table])
     else:
         pairs = _numbered(table, nodes)
+    if drop_self_loops:
+        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     _check_ends(path, pairs, nodes, header)
     shape = (_number_of(nodes),) * 2
     adjacency = of_pairs(pairs[:, 0], pairs[:, 1], shape, not directed)
@@ -201,7 +215,10 @@ def _check_ends(path, pairs, nodes, header):
         )
     # The number of these lines depends on the edges, so it is not stated.
     if (pairs[:, 0] == pairs[:, 1]).any():
-        raise ValueError(f"Some lines of {path} join a node with itself. Remove these lines.")
+        raise ValueError(
+            f"Some lines of {path} join a node with itself. Remove these lines, or pass "
+            "--drop-self-loops."
+        )
 
 
 def _numbered(table, n_nodes):

@@ -14,6 +14,7 @@ from sklearn_dptda._cli._terminal import tell
 # the help.
 COMMANDS = {
     "demo": ("_demo_command", "show private diagrams of two circles and of handwritten digits"),
+    "look": ("_look_command", "show what a file contains, and the commands that release it"),
     "plan": (
         "_diagram_commands",
         "choose epsilon, m and the grid of a diagram before you spend anything",

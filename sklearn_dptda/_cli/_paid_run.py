@@ -8,6 +8,7 @@ import os
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -111,7 +112,7 @@ class PayingCommand(Command):
 
     def read(self) -> Table:
         """Read the file of rows."""
-        names = ("key", "columns", "groups", "header", "fill", "drop_incomplete")
+        names = signature(read_table).parameters.keys() & vars(self.args).keys()
         return read_table(self.args.points, **{name: getattr(self.args, name) for name in names})
 
     def remarks(self) -> Iterable[str]:

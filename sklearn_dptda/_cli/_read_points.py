@@ -1,7 +1,6 @@
 """Readers for files of points or rows, whose error messages count rows but quote no values."""
 
 import argparse
-import csv
 import zipfile
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -12,6 +11,13 @@ import numpy as np
 
 from sklearn_dptda._cli._command import SEVERAL, SWITCH
 from sklearn_dptda._cli._terminal import tell
+from sklearn_dptda._cli._text_table import (
+    SEPARATORS,
+    TextFormat,
+    as_number_text,
+    is_missing,
+    read_cells,
+)
 from sklearn_dptda.utils._people import remark_on_ids
 
 # Releases of more columns consist mostly of noise, and take hours.
@@ -21,8 +27,6 @@ MAX_COLUMNS = 1000
 MAX_INFLATED_BYTES, _MAX_INFLATION = 1 << 30, 100
 # Largest number of columns that an error message names one by one.
 _MAX_NAMED_COLUMNS = 5
-# Words for a number that is missing, in lower case and without dashes and similar characters.
-_MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "inf", "infinity"}
 
 
 # The arguments for a file of rows and how to read it.
@@ -38,6 +42,18 @@ TABLE_ARGUMENTS: dict[str, dict[str, Any]] = {
     "--header": {
         "action": argparse.BooleanOptionalAction,
         "help": "whether the first row of a text file names the columns (default: guess)",
+    },
+    "--separator": {
+        "metavar": "MARK",
+        "help": f"mark between the cells of a text file: {' '.join(SEPARATORS)} (default: guess)",
+    },
+    "--decimal": {
+        "choices": [".", ","],
+        "help": "decimal mark of the numbers in a text file (default: guess)",
+    },
+    "--encoding": {
+        "metavar": "NAME",
+        "help": "encoding of a text file (default: that of its first bytes, UTF-8, or cp1252)",
     },
     "--fill": SEVERAL
     | {
@@ -76,7 +92,7 @@ class Table(NamedTuple):
     """The cells of a table, with names and labels of its columns.
 
     ``names`` is None if the file has none, and public unless they were guessed. ``ids`` has the
-    person of each row, or is None if a row is a record.
+    person of each row, or is None if a row is a record. ``form`` says how a text file is written.
     """
 
     path: Path
@@ -85,10 +101,16 @@ class Table(NamedTuple):
     labels: list[ColumnLabel]
     ids: np.ndarray | None
     are_names_public: bool
+    form: TextFormat | None = None
+
+    @property
+    def decimal(self):
+        """The decimal mark of numbers in texts."""
+        return "." if self.form is None else self.form.decimal
 
     def numbers(self):
         """Return the cells as floats, and warn of a column that seems to identify people."""
-        points = as_numbers(self.path, self.cells, self.labels)
+        points = as_numbers(self.path, self.cells, self.labels, self.decimal)
         if remark_on_ids(self.names or ()):
             tell(
                 "warning: a column seems to identify people or rows, and counts as a coordinate. "
@@ -105,24 +127,35 @@ def read_table(
     columns=None,
     groups=None,
     header=None,
+    separator=None,
+    decimal=None,
+    encoding=None,
     fill=(),
     drop_incomplete=False,
     max_columns=MAX_COLUMNS,
+    pairs=False,
 ):
     """Read a :class:`Table`.
 
     The file is CSV, TSV, TXT, NPY, NPZ or Parquet. ``key`` selects one of several arrays of an NPZ
     file, and ``columns`` selects columns, both by name or by number from 0. ``groups`` is the
-    column of the ids of people, which is left out of the cells. With ``header=None``,
-    the first row of a text file is taken as names if it contains neither a number nor a word for a
-    missing number. ``fill`` and ``drop_incomplete`` say how to treat missing cells of the selected
-    columns. A ``ValueError`` says what cannot be used, and counts rows, but quotes no values. It
+    column of the ids of people, which is left out of the cells. ``header``, ``separator``,
+    ``decimal`` and ``encoding`` say how a text file is written; what is None is guessed, and said
+    if it may surprise. With ``pairs``, ``36,8`` is two cells. ``fill`` and ``drop_incomplete`` say
+    how to treat missing cells of the selected columns. A ``ValueError`` says what cannot be used,
+    and counts rows, but quotes no values. It
     does not quote a guessed header either, because it may be a record.
     """
     path = Path(path)
     check_is_file(path)
-    reader = _READERS.get(path.suffix.lower(), _text)
-    names, cells = reader(path, key, header)
+    reader, form = _READERS.get(path.suffix.lower()), None
+    if reader is None:
+        how = {"separator": separator, "decimal": decimal, "encoding": encoding}
+        names, cells, form, notes = read_cells(path, header=header, pairs=pairs, **how)
+        for note in notes:
+            tell(f"note: {note}")
+    else:
+        names, cells = reader(path, key)
     if cells.ndim != 2:
         raise ValueError(
             f"{path} contains an array of {cells.ndim} dimension(s); an array of 2 dimensions, "
@@ -161,9 +194,9 @@ def read_table(
             for place, name in zip(places, names, strict=True)
         ]
     if fill or drop_incomplete:
-        cells, kept = _without_gaps(cells, names, fill, drop_incomplete)
+        cells, kept = _without_gaps(cells, names, fill, drop_incomplete, form)
         ids = None if ids is None else ids[kept]
-    return Table(path, names, cells, labels, ids, are_public)
+    return Table(path, names, cells, labels, ids, are_public, form)
 
 
 def column_places(option, typed, names, width):
@@ -191,7 +224,7 @@ def column_place(option, name, names, width):
 def _ids(path, column, name):
     """Return the ids of people as texts, or refuse a column in which some are missing."""
     ids = np.array([str(cell).strip() for cell in column.tolist()])
-    if missing := sum(map(_is_missing, ids.tolist())):
+    if missing := sum(map(is_missing, ids.tolist())):
         raise ValueError(
             f"{path}: {missing:,} of {len(ids):,} rows have no id in the column {name!r} of "
             "--groups. Write one for each row, or leave these rows out."
@@ -207,19 +240,14 @@ def check_is_file(path):
         raise ValueError(f"there is no file {path}.")
 
 
-def as_numbers(path, cells, labels):
+def as_numbers(path, cells, labels, decimal="."):
     """Convert cells to floats; a ValueError names the columns with cells that are not numbers."""
-    numbers, texts = _numbers(cells)
+    numbers, texts = _numbers(cells, decimal)
     gaps = ~np.isfinite(numbers) & ~texts
     if texts.any() or gaps.any():
         found = zip(labels, texts.sum(axis=0).tolist(), gaps.sum(axis=0).tolist(), strict=True)
         raise ValueError(_why_unusable(path, len(cells), list(found)))
     return numbers
-
-
-def _is_missing(cell):
-    """Whether a text stands for a number that is missing."""
-    return cell.strip(".?*-_# ").lower() in _MISSING
 
 
 def parsed(cell, default=None):
@@ -230,30 +258,32 @@ def parsed(cell, default=None):
         return default
 
 
-def _numbers(cells):
+def _numbers(cells, decimal="."):
     """Return the numbers in cells, and which cells are texts; others without a number are gaps."""
     texts = np.zeros(cells.shape, dtype=bool)
     if cells.dtype.kind not in "biufOUS":
         # Complex numbers would lose their imaginary part, and dates would become numbers.
         return np.full(cells.shape, np.nan), ~texts
+    if cells.dtype.kind == "O":
+        cells = np.frompyfunc(partial(as_number_text, decimal=decimal), 1, 1)(cells)
     with suppress(TypeError, ValueError):
         return cells.astype(float), texts
     numbers = np.frompyfunc(partial(parsed, default=np.nan), 1, 1)(cells).astype(float)
     unread = ~np.isfinite(numbers)
     texts[unread] = [
-        not (cell is None or parsed(cell) is not None or _is_missing(str(cell)))
+        not (cell is None or parsed(cell) is not None or is_missing(str(cell)))
         for cell in cells[unread].tolist()
     ]
     return numbers, texts
 
 
-def _without_gaps(cells, names, fill, drops):
+def _without_gaps(cells, names, fill, drops, form=None):
     """Fill gaps, and leave out the rows that still have some.
 
     Returns the cells, and which rows of the original ones they are.
     """
     constants = _constants(names, cells.shape[1], fill)
-    numbers, texts = _numbers(cells)
+    numbers, texts = _numbers(cells, "." if form is None else form.decimal)
     gaps = ~np.isfinite(numbers) & ~texts
     # Texts of a fixed length would cut a longer constant off.
     cells = cells.astype(object) if cells.dtype.kind in "US" else cells.copy()
@@ -334,7 +364,7 @@ def reading(path, what):
         raise ValueError(f"{path} is not {what}.") from None
 
 
-def _npy(path, key, header):
+def _npy(path, key):
     with reading(path, "a NumPy file of numbers"), path.open("rb") as file:
         array = np.load(file, allow_pickle=False)
     if not isinstance(array, np.ndarray):
@@ -359,7 +389,7 @@ def zip_members(path):
     return [member.filename for member in members]
 
 
-def _npz(path, key, header):
+def _npz(path, key):
     zip_members(path)
     with reading(path, "a NumPy archive of numbers"), np.load(path, allow_pickle=False) as archive:
         name = _name_of(archive.files, key)
@@ -380,69 +410,33 @@ def _name_of(names, key):
     return None
 
 
-def _parquet(path, key, header):
+def _parquet(path, key):
     try:
-        import pandas as pd
+        import pandas as pd  # noqa: F401
     except ImportError:
         raise ValueError("Parquet files need pandas: pip install sklearn-dptda[pandas].") from None
     try:
-        from pyarrow.parquet import read_metadata
+        import pyarrow.parquet as pq
     except ImportError:
         raise ValueError("Parquet files need pyarrow: pip install pyarrow.") from None
     with reading(path, "a Parquet file"):
-        metadata = read_metadata(path)
+        metadata = pq.read_metadata(path)
+        groups = range(metadata.num_row_groups)
+        values = sum(metadata.row_group(i).total_byte_size for i in groups)
+        columns = [metadata.schema.column(j) for j in range(metadata.num_columns)]
     # A column of one repeated value takes almost no space in the file, but eight bytes a row in
     # memory.
-    _refuse_inflated(path, 8 * metadata.num_rows * metadata.num_columns)
+    _refuse_inflated(path, 8 * metadata.num_rows * metadata.num_columns + values)
+    # Texts stay places in their dictionary. Otherwise a long text that all rows share, which is one
+    # in the file, would be as many in memory.
+    texts = [c.path for c in columns if c.physical_type == "BYTE_ARRAY"]
     with reading(path, "a Parquet file"):
-        frame = pd.read_parquet(path)
+        frame = pq.read_table(path, read_dictionary=texts).to_pandas()
+    for name in frame.columns[frame.dtypes == "category"]:
+        frame[name] = frame[name].astype(object)
     # Beside a column of floats, ids above 2**53 would become floats, and some of them equal.
     alike = frame.dtypes.nunique() == 1
     return [str(c) for c in frame.columns], frame.to_numpy(None if alike else object)
-
-
-def _text(path, key, header):
-    with (
-        reading(path, "a table: a quotation mark may be missing"),
-        path.open(newline="", encoding="utf-8-sig") as file,
-    ):
-        sample = file.read(4096)
-        file.seek(0)
-        delimiter = next((d for d in ",;\t" if d in sample), None)
-        rows = list(csv.reader(file, delimiter=delimiter) if delimiter else map(str.split, file))
-    rows = [[cell.strip() for cell in row] for row in rows if any(cell.strip() for cell in row)]
-    if not rows:
-        raise ValueError(f"{path} is empty.")
-    if header is None and (header := _is_header(rows[0])):
-        tell(
-            f"note: the first row of {path} is taken as the names of the columns. If it is a "
-            "record, pass --no-header."
-        )
-    names = rows.pop(0) if header else None
-    if not rows:
-        raise ValueError(f"{path} has a header but no rows.")
-    width = len(names or rows[0])
-    if other := sum(len(row) != width for row in rows):
-        raise ValueError(
-            f"{path} has rows of different lengths: {other:,} of {len(rows):,} do not have the "
-            f"{width} cells of the first row. Put quotation marks around cells that contain the "
-            "separator."
-        )
-    return names, np.array(rows, dtype=object).reshape(len(rows), -1)
-
-
-def _is_header(row):
-    """Return whether a first row is a header: it contains no number and no gap.
-
-    A gap in the first cell is allowed, because the column of an index often has no name.
-    """
-    first, *rest = row
-    named = rest or [first]
-    return all(_is_name(cell) for cell in named) and (not first or _is_name(first))
-
-
-def _is_name(cell):
-    return not _is_missing(cell) and parsed(cell) is None
 
 
 # For each suffix, the reader, which returns names, if there are any, and cells. Others are texts.

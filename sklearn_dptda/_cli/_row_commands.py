@@ -322,7 +322,7 @@ def _typed(table, choices):
     """Return the cells, as texts in the columns of categories and as floats in the others."""
     cells, labels = table.cells, table.labels
     numeric = [j for j in range(cells.shape[1]) if j not in choices]
-    numbers = as_numbers(table.path, cells[:, numeric], [labels[j] for j in numeric])
+    numbers = as_numbers(table.path, cells[:, numeric], [labels[j] for j in numeric], table.decimal)
     if not choices:
         return numbers
     typed = np.empty(cells.shape, dtype=object)

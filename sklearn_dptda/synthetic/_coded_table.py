@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from sklearn_dptda._typing import FloatArray, Table
-from sklearn_dptda.rows import Box
+from sklearn_dptda.rows._rows import Box
 from sklearn_dptda.utils._frames import Columns, kind_of, open_frame
 from sklearn_dptda.utils._validation import refuse_lossy, without_quotes
 

@@ -91,9 +91,14 @@ _NAME_OF_IDS = re.compile(
 )
 
 
+def seems_to_name_ids(name: Any) -> bool:
+    """Whether the name of a column is that of an identifier."""
+    return isinstance(name, str) and _NAME_OF_IDS.fullmatch(name) is not None
+
+
 def remark_on_ids(names: Iterable[Any]) -> str | None:
     """Return a warning if the name of a column, which is public, is that of an identifier."""
-    found = [n for n in names if isinstance(n, str) and _NAME_OF_IDS.fullmatch(n)]
+    found = list(filter(seems_to_name_ids, names))
     if not found:
         return None
     return (

@@ -37,10 +37,10 @@ def test_read_points_of_each_format(path):
 
 def test_read_points_takes_a_first_row_with_a_gap_for_a_record(tmp_path):
     path = tmp_path / "gap.csv"
-    path.write_text("0.1,NA\n1,2\n3,4\n")
+    path.write_text("0.1,NA\n1.5,2\n3,4\n")
     with pytest.raises(ValueError, match="has gaps"):
         read_points(path)
-    path.write_text("\ufeff1,2\n3,4\n")
+    path.write_text("\ufeff1.5,2\n3,4\n")
     assert len(read_points(path)) == 2
 
 
@@ -182,16 +182,16 @@ def test_read_points_names_no_array_of_an_archive(tmp_path, capsys):
 def test_read_points_notes_a_first_row_without_a_number(tmp_path, capsys):
     path = tmp_path / "p.csv"
     for gaps in ("NA,NA", "?,-", "null,n/a", "nan,missing"):
-        path.write_text(f"{gaps}\n1,2\n3,4\n")
+        path.write_text(f"{gaps}\n1.5,2\n3,4\n")
         with pytest.raises(ValueError, match="has gaps"):
             read_points(path)
-    path.write_text("Alice,Bob\n1,2\n3,4\n")
+    path.write_text("Alice,Bob\n1.5,2\n3,4\n")
     assert len(read_points(path)) == 2
     note = capsys.readouterr().err
     assert "--no-header" in note and "Alice" not in note
     with pytest.raises(ValueError, match="not numeric"):
         read_points(path, header=False)
-    path.write_text("5,6\n1,2\n")
+    path.write_text("5,6.5\n1,2\n")
     assert len(read_points(path)) == 2 and len(read_points(path, header=True)) == 1
     assert capsys.readouterr().err == ""
 

@@ -229,7 +229,6 @@ def test_graph_command_refuses_broken_graphs_in_one_line(folder, capsys):
         "cut.mtx": b"%%MatrixMarket secret",
         "far.csv": b"0,1\n1,77\n",
         "half.csv": b"0,1\n1,2.5\n",
-        "wide.csv": b"0,1,1\n1,2,1\n",
         "loop.csv": b"0,1\n2,2\n",
     }
     for name, content in broken.items():
@@ -240,7 +239,7 @@ def test_graph_command_refuses_broken_graphs_in_one_line(folder, capsys):
         assert "secret" not in error and "77" not in error and "2.5" not in error
     assert main(["graph", "loop.csv", "--nodes", "30", "-o", "out"]) == 2
     error = capsys.readouterr().err
-    assert "Some lines of loop.csv join a node with itself. Remove these lines." in error
+    assert "Some lines of loop.csv join a node with itself. Remove these lines, or" in error
     np.save("directed.npy", UPPER.astype(float))
     assert main(["graph", "directed.npy", "-o", "out"]) == 2
     assert "Pass --directed" in capsys.readouterr().err

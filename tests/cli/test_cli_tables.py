@@ -16,6 +16,7 @@ import sklearn_dptda
 from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli import _diagram_commands
 from sklearn_dptda._cli._graph_command import read_graph
+from sklearn_dptda._cli._read_points import read_table
 from tests._fragile import wait_until
 from tests.cli._paying import read_points
 
@@ -114,7 +115,12 @@ def test_read_points_refuses_parquet_files_that_would_inflate(folder, refused, m
         for _ in range(129):
             writer.write_table(table)
     assert os.path.getsize("x.parquet") < 1 << 20
-    monkeypatch.setattr(pandas, "read_parquet", lambda *_: pytest.fail("read"))
+    # A text that all rows share is once in the file, and once in memory.
+    text = "long " * 100_000
+    pandas.DataFrame({"t": [text] * 5000, "x": np.zeros(5000)}).to_parquet("t.parquet")
+    table = read_table("t.parquet")
+    assert table.cells[0, 0] == text and len({id(cell) for cell in table.cells[:, 0]}) == 1
+    monkeypatch.setattr(parquet, "read_table", lambda *_, **__: pytest.fail("read"))
     assert "x.parquet would expand to 1.01 GiB" in refused("bounds", "x.parquet")
 
 

@@ -1,0 +1,132 @@
+"""The command ``look``: what a file contains, and the commands that release it."""
+
+import shlex
+
+from sklearn_dptda._cli._command import Command
+from sklearn_dptda._cli._read_points import TABLE_ARGUMENTS, parsed, read_table
+from sklearn_dptda._cli._terminal import say
+from sklearn_dptda._cli._text_table import as_number_text, is_missing
+from sklearn_dptda.rows._look import TableFacts, column_facts
+
+_NEXT = (
+    "Replace each word in capitals by a choice that you make without looking at the data: by the "
+    "meaning of a column, the answers of a form, or a code book. Bounds that you leave out are "
+    "estimated privately, where a command can."
+)
+# Largest number of columns of a diagram on a grid.
+_MOST_COORDINATES = 3
+# Width of the lines of a command.
+_WIDTH = 96
+_READ = ("key", "columns", "header", "separator", "decimal", "encoding")
+
+
+class Look(Command):
+    """Show what a file contains and how it is read, and the commands that release it.
+
+    It prints exact facts about the records, which are not private, for those who may see the
+    records. It spends nothing and writes nothing.
+
+    example:
+      python -m sklearn_dptda look people.csv
+
+    what is printed:
+      how the file is written: separator, decimal mark, encoding, and header
+      for each column: numbers, categories, dates, ids of people, and missing values
+      commands for synthetic rows, clusters, a diagram or a graph, as far as the file suits them,
+      with a word in capitals for each choice that must not depend on the records
+    """
+
+    name = "look"
+    arguments = {name: TABLE_ARGUMENTS[name] for name in ("points", *(f"--{n}" for n in _READ))}
+
+    def run(self):
+        args = self.args
+        how = {name: getattr(args, name) for name in _READ}
+        table = read_table(args.points, **how)
+        names = table.names or [str(place) for place in range(table.cells.shape[1])]
+        # A number in Python's notation is a number; other texts stay as they are.
+        facts = TableFacts(
+            len(table.cells),
+            [
+                column_facts(name, [_value(cell, table.decimal) for cell in column])
+                for name, column in zip(names, table.cells.T.tolist(), strict=True)
+            ],
+        )
+        say(*facts.lines())
+        if table.form is not None:
+            say("", f"The file is read with {table.form}{' --header' * bool(table.names)}.")
+        say("", _NEXT)
+        for command in suggestions(args.points, facts, table, args.columns):
+            say("", *command)
+
+
+def _value(cell, decimal):
+    if not isinstance(cell, str):
+        return cell
+    if is_missing(cell):
+        return None
+    number = parsed(as_number_text(cell, decimal))
+    return cell if number is None else number
+
+
+def suggestions(path, facts, table, columns=None):
+    """Lines of commands for a file, in which the public choices are words in capitals."""
+    shared = [shlex.quote(str(path))]
+    if table.form is not None:
+        shared += [str(table.form), "--header" if table.names else "--no-header"]
+    if (groups := facts.groups()) is not None:
+        shared += ["--groups", shlex.quote(str(groups))]
+    found = []
+    if _are_edges(facts, table):
+        # The command for a graph reads the format by itself.
+        found.append(
+            ["graph", shared[0], *["--header"] * bool(table.names), "--nodes NUMBER_OR_FILE"]
+        )
+    numeric = [c for c in facts.features() if c.is_numeric]
+    chosen = [*shared, *_columns(numeric, facts, columns)]
+    box = ["--bounds", *["LOW HIGH"] * len(numeric), *_gaps(numeric), "--epsilon 1"]
+    if numeric:
+        found.append(["cluster", *chosen, *box, "-o clusters"])
+    if 1 < len(numeric) <= _MOST_COORDINATES:
+        found.append(["diagram", *chosen, *box, "-o diagram"])
+    if features := facts.features():
+        parts = ["synthesize", *shared, *_columns(features, facts, columns)]
+        names = {c.name: shlex.quote(str(c.name)) for c in features}
+        parts += [f"--column-bounds {names[c.name]} LOW HIGH" for c in numeric]
+        whole = [names[c.name] for c in numeric if c.kind == "integer"]
+        parts += ["--integers", *whole] * bool(whole)
+        listed = [shlex.quote(f"{c.name}=A,B,C") for c in features if not c.is_numeric]
+        parts += ["--categories", *listed] * bool(listed)
+        found.append([*parts, *_gaps(features), "--epsilon 1", "-o synthetic"])
+    return [_wrapped(["python -m sklearn_dptda", *parts]) for parts in found]
+
+
+def _wrapped(parts):
+    """Lines of a command, each but the last with a backslash at its end."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + len(part) < _WIDTH:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(f"    {part}")
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
+
+
+def _columns(chosen, facts, given):
+    """The option that chooses some of the columns, if it is needed."""
+    if len(chosen) == len(facts.columns) and given is None:
+        return []
+    return ["--columns", *(shlex.quote(str(column.name)) for column in chosen)]
+
+
+def _gaps(columns):
+    return ["--drop-incomplete"] if any(column.n_missing for column in columns) else []
+
+
+def _are_edges(facts, table):
+    """Whether the first two columns of two or three seem to be the ends of edges."""
+    first = facts.columns[:2]
+    if not 2 <= len(facts.columns) <= 3 or {c.kind for c in first} - {"id", "integer", "text"}:
+        return False
+    ends = [set(map(str, column)) for column in table.cells[:, :2].T.tolist()]
+    return 5 * len(ends[0] & ends[1]) >= min(map(len, ends))

@@ -1,0 +1,118 @@
+"""What a file or a frame contains, and the commands that release it."""
+
+import re
+import shlex
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from sklearn_dptda.__main__ import main
+from sklearn_dptda.rows import look
+
+PEOPLE = (
+    "patient_id;age;weight;job;smokes;born;remark\n"
+    + "".join(
+        f"P{i % 40};{20 + i % 60};{50 + i / 7:.2f};{('cook', 'nurse', 'smith')[i % 3]};"
+        f"{'yes' if i % 4 else 'no'};{1 + i % 28:02}.03.19{50 + i % 40};some words {i}\n"
+        for i in range(120)
+    ).replace(".", ",").replace(",03,19", ".03.19")
+)  # fmt: skip
+
+
+def printed(capsys, *arguments):
+    assert main(["look", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def commands(text):
+    """The commands of a text, as lists of arguments."""
+    joined = text.replace("\\\n", " ")
+    lines = [line for line in joined.split("\n") if line.startswith("python -m sklearn_dptda")]
+    return {(words := shlex.split(line)[3:])[0]: words for line in lines}
+
+
+def chosen(words, lists):
+    """A command with public choices in place of the words in capitals."""
+    text = " ".join(map(shlex.quote, words)).replace("LOW", "-10").replace("HIGH", "200")
+    for name, values in lists.items():
+        text = text.replace(f"{name}=A,B,C", f"{name}={values}")
+    return shlex.split(text)
+
+
+@pytest.fixture
+def people(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "people.csv"
+    path.write_bytes(PEOPLE.encode("cp1252"))
+    return path
+
+
+def test_look_command_tells_columns_and_format(people, capsys):
+    text = printed(capsys, people)
+    assert "not private" in text and "120 rows, 7 columns" in text
+    facts = dict(re.findall(r"^  (\w+) +(.*)$", text, flags=re.M))
+    assert facts["patient_id"].startswith("40 ids")
+    assert facts["age"] == "whole numbers from 20 to 79"
+    assert facts["weight"] == "numbers from 50 to 67"
+    assert facts["job"] == "3 categories: cook, nurse, smith"
+    assert facts["smokes"] == "2 categories: yes, no"
+    assert facts["born"].startswith("dates") and facts["remark"].startswith("text")
+    assert "--separator ';' --decimal ',' --encoding utf-8 --header" in text
+
+
+def test_look_command_leads_to_releases(people, capsys):
+    found = commands(printed(capsys, people))
+    assert set(found) == {"cluster", "diagram", "synthesize"}
+    lists = {"job": "cook,nurse,smith,other", "smokes": "yes,no"}
+    for name, words in found.items():
+        assert words[words.index("--groups") :][:2] == ["--groups", "patient_id"]
+        assert main([*chosen(words, lists), "--seed", "0"]) == 0, name
+    synthetic = pd.read_csv(people.parent / "synthetic" / "synthetic.csv")
+    assert list(synthetic.columns) == ["age", "weight", "job", "smokes"]
+
+
+def test_look_command_leads_to_a_graph(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "edges.txt").write_text("\n".join(f"{i} {(7 * i + 1) % 30}" for i in range(30)))
+    found = commands(printed(capsys, "edges.txt"))
+    words = " ".join(found["graph"]).replace("NUMBER_OR_FILE", "30").split()
+    assert main([*words, "--drop-self-loops", "-o", "out"]) == 0
+
+
+def test_look_command_refuses_what_cannot_be_read(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("36,8\n37,2\n")
+    assert main(["look", str(path)]) == 2
+    assert "Pass --separator none" in capsys.readouterr().err
+    assert "numbers from 36.8 to 37.2" in printed(capsys, path, "--separator", "none")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "array"])
+def test_look_tells_types_of_tables(library):
+    columns = {
+        "n": [1.5, None, 2.5, 3.0],
+        "yes": [True, False, True, None],
+        "when": [np.datetime64("2024-01-01"), None, None, None],
+        "none": [None] * 4,
+    }
+    if library == "polars":
+        table = pl.DataFrame({k: pl.Series(v) for k, v in columns.items() if k != "when"})
+    else:
+        table = pd.DataFrame(columns)
+    facts = look(table.to_numpy() if library == "array" else table)
+    kinds = {str(c.name): (c.kind, c.n_missing) for c in facts.columns}
+    if library == "array":
+        kinds = dict(zip(columns, kinds.values(), strict=True))
+    assert kinds["n"] == ("number", 1) and kinds["yes"] == ("boolean", 1)
+    assert kinds["none"] == ("empty", 4) and facts.n_rows == 4
+    if library != "polars":
+        assert kinds["when"] == ("date", 3)
+    assert "LOW" in str(facts) and "not private" in repr(facts)
+
+
+def test_look_refuses_other_shapes():
+    with pytest.raises(ValueError, match="X must have rows and columns; got 1"):
+        look([1, 2])
+    assert look(np.empty((0, 2))).columns[0].kind == "empty"
