@@ -27,6 +27,8 @@ POSSIBLE = {
     "n_jobs": [-1],
     "bounds": [{}],
     "categories": [{}],
+    # No column.
+    "missing": [[]],
     "unit": ["no such value"],
     "upper": [-1],
     # Cross-validation of searches of clouds alone.

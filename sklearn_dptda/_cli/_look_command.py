@@ -97,7 +97,8 @@ def suggestions(path, facts, table, columns=None):
         parts += ["--integers", *whole] * bool(whole)
         listed = [shlex.quote(f"{c.name}=A,B,C") for c in features if not c.is_numeric]
         parts += ["--categories", *listed] * bool(listed)
-        found.append([*parts, *_gaps(features), "--epsilon 1", "-o synthetic"])
+        parts += ["--missing"] * any(column.n_missing for column in features)
+        found.append([*parts, "--epsilon 1", "-o synthetic"])
     return [_wrapped(["python -m sklearn_dptda", *parts]) for parts in found]
 
 

@@ -240,10 +240,15 @@ def check_is_file(path):
         raise ValueError(f"there is no file {path}.")
 
 
-def as_numbers(path, cells, labels, decimal="."):
-    """Convert cells to floats; a ValueError names the columns with cells that are not numbers."""
+def as_numbers(path, cells, labels, decimal=".", keeps_gaps=False):
+    """Convert cells to floats, gaps to NaN if they are kept.
+
+    A ValueError names the columns with other cells that are not numbers.
+    """
     numbers, texts = _numbers(cells, decimal)
     gaps = ~np.isfinite(numbers) & ~texts
+    if keeps_gaps and not texts.any():
+        return np.where(gaps, np.nan, numbers)
     if texts.any() or gaps.any():
         found = zip(labels, texts.sum(axis=0).tolist(), gaps.sum(axis=0).tolist(), strict=True)
         raise ValueError(_why_unusable(path, len(cells), list(found)))

@@ -6,7 +6,7 @@ from inspect import signature
 import numpy as np
 from sklearn.base import clone
 
-from sklearn_dptda._cli._command import SEVERAL, at_least_one
+from sklearn_dptda._cli._command import SEVERAL, SWITCH, at_least_one
 from sklearn_dptda._cli._output import refuse_formulas
 from sklearn_dptda._cli._paid_run import PayingCommand
 from sklearn_dptda._cli._read_points import (
@@ -14,10 +14,12 @@ from sklearn_dptda._cli._read_points import (
     as_numbers,
     column_places,
 )
+from sklearn_dptda._cli._text_table import is_missing as is_gap
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPTree
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.published import DPCube
 from sklearn_dptda.synthetic import PrivateMeasure
+from sklearn_dptda.utils._frames import is_missing
 
 _KINDS = {"morse": DPMoGMorse, "mixture": DPMoG, "kmeans": DPLloyd, "tree": DPTree, "cube": DPCube}
 # Private bounds are refused if there are more columns than the first number and if the bounds need
@@ -242,6 +244,11 @@ class Synthesize(_RowCommand):
         },
         "--integers": SEVERAL
         | {"default": [], "metavar": "NAME", "help": "columns of whole numbers"},
+        "--missing": SWITCH
+        | {
+            "help": "keep missing cells: their share in each column is released as well, and cells "
+            "of the synthetic rows are empty"
+        },
         "--rows": {
             "type": at_least_one,
             "help": "number of synthetic rows (default: a private estimate of the number of rows)",
@@ -250,7 +257,7 @@ class Synthesize(_RowCommand):
     kinds = (PrivateMeasure,)
     # Metric privacy is another guarantee, and the columns of categories have an option of their
     # own.
-    hidden = frozenset({"method", "alpha", "categories", "target"})
+    hidden = frozenset({"method", "alpha", "categories", "target", "missing"})
 
     def __init__(self, args):
         super().__init__(args)
@@ -285,7 +292,8 @@ class Synthesize(_RowCommand):
             self.private.set_params(bounds=self._by_place("--column-bounds", self.intervals))
         if choices:
             self.private.set_params(categories=choices)
-        return _typed(table, choices)
+        self.private.set_params(missing=self.args.missing)
+        return _typed(table, choices, self.args.missing)
 
     def _by_place(self, option, pairs):
         """Return the value of each column for which an option has a pair of a name and a value."""
@@ -312,24 +320,38 @@ class Synthesize(_RowCommand):
 
     def table(self):
         columns = [
-            [int(value) for value in column] if j in self.integers else column.tolist()
+            [_cell(value, j in self.integers) for value in column.tolist()]
             for j, column in enumerate(self.drawn.T)
         ]
         return self.columns, zip(*columns, strict=True)
 
 
-def _typed(table, choices):
-    """Return the cells, as texts in the columns of categories and as floats in the others."""
+def _cell(value, is_integer):
+    """Return what is written for a value; a missing one is an empty cell."""
+    if is_missing(value):
+        return ""
+    return int(value) if is_integer else value
+
+
+def _typed(table, choices, keeps_gaps):
+    """Return the cells, as texts in the columns of categories and as floats in the others.
+
+    Missing cells are refused, or are NaN and None.
+    """
     cells, labels = table.cells, table.labels
     numeric = [j for j in range(cells.shape[1]) if j not in choices]
-    numbers = as_numbers(table.path, cells[:, numeric], [labels[j] for j in numeric], table.decimal)
+    numbers = as_numbers(
+        table.path, cells[:, numeric], [labels[j] for j in numeric], table.decimal, keeps_gaps
+    )
     if not choices:
         return numbers
     typed = np.empty(cells.shape, dtype=object)
     typed[:, numeric] = numbers
     for j in choices:
-        typed[:, j] = [str(cell) for cell in cells[:, j]]
-        if other := sum(cell not in choices[j] for cell in typed[:, j]):
+        texts = [str(cell) for cell in cells[:, j]]
+        gaps = [keeps_gaps and t not in choices[j] and is_gap(t) for t in texts]
+        typed[:, j] = [None if gap else t for t, gap in zip(texts, gaps, strict=True)]
+        if other := sum(t is not None and t not in choices[j] for t in typed[:, j]):
             raise ValueError(
                 f"{table.path}, {labels[j]}: {other:,} of {len(cells):,} rows contain a value that "
                 "is not in its list of categories. Add public values to --categories, such as one "

@@ -66,7 +66,7 @@ _CERTAIN_DEVIATIONS = 7.0
 _FAR_WIDTHS = 1e50
 _LEARNT_FROM_COLUMNS = {"n_features_in_", "feature_names_in_"}
 # Parts of a release that estimators store in attributes with private names.
-_KEPT_PRIVATELY = {"_box", "_columns", "_measure", "_noise", "_table"}
+_KEPT_PRIVATELY = {"_axes", "_box", "_columns", "_measure", "_noise", "_table"}
 
 # Parameter constraints that all estimators of rows share.
 ROW_PARAMETERS = {

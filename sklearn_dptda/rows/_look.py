@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_dptda.utils._frames import open_frame
+from sklearn_dptda.utils._frames import is_missing, open_frame
 from sklearn_dptda.utils._people import seems_to_name_ids
 
 _NOT_PRIVATE = (
@@ -195,7 +195,7 @@ def look(X: ArrayLike) -> TableFacts:
 
 def column_facts(name: Any, values: Sequence[Any]) -> ColumnFacts:
     """Tell what a column of Python objects holds; None and NaN stand for a missing value."""
-    kept = [value for value in values if not _is_gap(value)]
+    kept = [value for value in values if not is_missing(value)]
     counts = Counter(map(_hashable, kept))
     facts = partial(ColumnFacts, name, n_missing=len(values) - len(kept), n_values=len(counts))
     if not kept:
@@ -220,12 +220,6 @@ def column_facts(name: Any, values: Sequence[Any]) -> ColumnFacts:
     single_words = sum(" " not in text for text in texts) >= _ID_SHARE * len(texts)
     is_id = seems_to_name_ids(name) or (single_words and len(counts) >= _ID_SHARE * len(kept))
     return facts(kind="id" if is_id else "text")
-
-
-def _is_gap(value: Any) -> bool:
-    if isinstance(value, float | np.floating):
-        return bool(np.isnan(value))
-    return value is None or str(value) in ("NaT", "<NA>")
 
 
 def _hashable(value: Any) -> Any:

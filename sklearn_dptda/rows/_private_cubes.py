@@ -19,7 +19,7 @@ import numpy as np
 from sklearn_dptda._typing import Adjacency, FloatArray, IntArray
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._choice import choose_member
-from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.rows._rows import MISSING, Rows
 from sklearn_dptda.utils._bounds import Extremes
 
 
@@ -116,7 +116,7 @@ def private_intervals(
 ) -> tuple[FloatArray, FloatArray]:
     """Lower and upper bounds of all columns, one interval for each, for ``epsilon`` in total."""
     if math.isinf(epsilon):
-        return rows.sum(Extremes.of).bounds()
+        return rows.sum(_known_extremes).bounds()
     n = rows.n_rows
     if adjacency == "add-remove":
         n = max(noise.noisy_count(n, rows.mass, CUBE.number_share * epsilon)[0], 1)
@@ -126,6 +126,14 @@ def private_intervals(
     return private_cubes(
         rows, parts, start=None, epsilon=each, adjacency=adjacency, n=n, noise=noise
     )
+
+
+def _known_extremes(part: FloatArray) -> Extremes:
+    """Extremes of the values that are not missing; 0 if all are."""
+    known = part < MISSING
+    low, high = (np.where(known, part, fill) for fill in (np.inf, -np.inf))
+    some = known.any(axis=0)
+    return Extremes(np.where(some, low.min(axis=0), 0.0), np.where(some, high.max(axis=0), 0.0))
 
 
 def private_cubes(
@@ -340,7 +348,9 @@ def _range_of_changes(
 
 def _in_cells(part: FloatArray, levels: list[_Level]) -> tuple[CellCounts, ...]:
     """Counts of the cells of each of some levels."""
-    return tuple(CellCounts.of(level.cells(part)) for level in levels)
+    # A row without a value is in no cube.
+    known = part[(part < MISSING).all(axis=1)]
+    return tuple(CellCounts.of(level.cells(known)) for level in levels)
 
 
 def _cubes_of_many(

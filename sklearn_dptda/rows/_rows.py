@@ -18,6 +18,9 @@ from sklearn_dptda.utils._validation import without_quotes, without_values
 
 _LOG = logging.getLogger(__name__)
 
+# A number that stands for a missing value, where an estimator takes these. It is finite, so that
+# other estimators cannot take it for one.
+MISSING = float(np.finfo(np.float64).max)
 BATCH = 1 << 15
 # Largest numbers of rows and of entries in one computation. Pieces of this size fit a cache, and
 # their memory is reused for the next piece. Larger pieces would be allocated and freed each time.

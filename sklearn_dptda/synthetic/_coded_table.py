@@ -1,15 +1,15 @@
 """Tables with categorical columns: public lists of values, and codes in their place."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from sklearn_dptda._typing import FloatArray, Table
-from sklearn_dptda.rows._rows import Box
-from sklearn_dptda.utils._frames import Columns, kind_of, open_frame
+from sklearn_dptda._typing import BoolArray, FloatArray, Table
+from sklearn_dptda.rows._rows import MISSING, Box
+from sklearn_dptda.utils._frames import Columns, is_missing, kind_of, open_frame
 from sklearn_dptda.utils._validation import refuse_lossy, without_quotes
 
 # Axes with more values than this count as continuous, since halvings never get that far.
@@ -18,9 +18,13 @@ _MOST_VALUES = 1 << 32
 
 @dataclass(frozen=True)
 class CodedTable:
-    """Columns, some of which contain codes in place of categories."""
+    """Columns, some of which contain codes in place of categories.
+
+    ``gaps`` has the numbers of the columns in which values may be missing.
+    """
 
     columns: Columns
+    gaps: frozenset[int] = frozenset()
 
     @property
     def numeric(self) -> list[int]:
@@ -28,6 +32,11 @@ class CodedTable:
         return [
             place for place in range(len(self.columns.names)) if place not in self.columns.choices
         ]
+
+    @property
+    def may_miss(self) -> BoolArray:
+        """Whether values of each column may be missing."""
+        return np.isin(np.arange(len(self.columns.names)), list(self.gaps))
 
     def in_types(self, places: list[int], low: FloatArray, high: FloatArray) -> FloatArray:
         """Private bounds of numeric columns. Bounds of integers stay within their types."""
@@ -38,8 +47,8 @@ class CodedTable:
                 ends[:, j] = np.clip([np.floor(low[j]), np.ceil(high[j])], least, most)
         return ends
 
-    def cells(self, low: FloatArray, high: FloatArray) -> tuple[Box, FloatArray]:
-        """Box, and number of values along each of its axes, from the bounds of numeric columns.
+    def axes(self, low: FloatArray, high: FloatArray) -> "Axes":
+        """Axes of the unit cube, from the bounds of numeric columns.
 
         Integers and codes are in the middle of cells of width one.
         """
@@ -60,48 +69,141 @@ class CodedTable:
         ]
         sizes[whole] = ends[1, whole] - ends[0, whole] + 1
         ends[:, whole] += [[-0.5], [0.5]]
-        return Box.cornered(*ends), np.where(sizes > _MOST_VALUES, np.inf, sizes)
+        sizes = np.where(sizes > _MOST_VALUES, np.inf, sizes)
+        return Axes(Box.cornered(*ends), sizes, self.may_miss)
 
-    def decode(self, points: FloatArray, box: Box) -> Table:
-        """Points of the box as a table of the kind that was given to fit."""
+    def decode(self, points: FloatArray, axes: "Axes") -> Table:
+        """Points of the unit cube as a table of the kind that was given to fit."""
         decoded = []
-        for place, values in enumerate(points.T):
+        rows, missing = axes.rows(points)
+        for place, values in enumerate(rows.T):
             if place in self.columns.choices:
-                decoded.append(self._category(place, values))
+                column = self._category(place, values, missing[:, place])
             else:
-                ends = box.low[place], box.high[place]
-                decoded.append(self.columns.numbers(place, values, *ends))
+                ends = axes.box.low[place], axes.box.high[place]
+                column = self.columns.numbers(place, values, *ends, missing=missing[:, place])
+            decoded.append(column)
         return self.columns.table(decoded)
 
-    def _category(self, place, values):
+    def _category(self, place, values, missing):
         choices = self.columns.choices[place]
         codes = np.clip(np.rint(values), 0, len(choices) - 1).astype(np.int64)
-        return self.columns.values(place, [choices[code] for code in codes])
+        found = [
+            None if gap else choices[code]
+            for code, gap in zip(codes.tolist(), missing.tolist(), strict=True)
+        ]
+        return self.columns.values(place, found)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The unit cube of a table: its box, numbers of values, and which values may be missing.
+
+    An axis of ``K`` values has one more for a missing one. An axis of numbers has values in its
+    lower half, and its upper half stands for a missing one, so that one halving tells them apart.
+    """
+
+    box: Box
+    n_values: FloatArray
+    gaps: BoolArray
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Numbers of values of the axes, infinite for numbers."""
+        return self.n_values + self.gaps
+
+    @property
+    def _shares(self):
+        """Shares of the axes that values take."""
+        with np.errstate(invalid="ignore"):
+            part = np.where(np.isinf(self.sizes), 0.5, self.n_values / self.sizes)
+        return np.where(self.gaps, part, 1.0)
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Scale rows to the unit cube, each row separately."""
+        cube = self.box.to_cube(X)
+        if not self.gaps.any():
+            return cube
+        shares = self._shares
+        cube = np.where(self.gaps, np.minimum(cube * shares, np.nextafter(shares, 0)), cube)
+        return np.where(self.gaps & (X == MISSING), (1 + shares) / 2, cube)
+
+    def rows(self, cube: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Rows in the units of the columns, and which values are missing."""
+        missing = self.gaps & (cube >= self._shares)
+        return self.box.points(np.minimum(cube / self._shares, 1.0)), missing
+
+    def line(self, place: int, ends: FloatArray, below: FloatArray) -> FloatArray:
+        """Ends of the cells of a column in its units, beside the mass below each.
+
+        The last mass is that of all values, if some are missing.
+        """
+        share = self._shares[place]
+        # A cell of a long list may contain the last value and the missing ones.
+        most, inside = np.interp(share, ends, below), ends < share
+        ends, below = np.r_[ends[inside], share], np.r_[below[inside], most]
+        points = self.box.origin[place] + self.box.unit[place] * ends / share
+        return np.column_stack([points, below])
 
 
 @without_quotes()
-def code_table(X: Any, categories: Mapping[Any, Any] | None) -> tuple[Any, dict[int, list[Any]]]:
+def code_table(
+    X: Any, categories: Mapping[Any, Any] | None, missing: bool | Sequence[Any] = False
+) -> tuple[Any, dict[int, list[Any]]]:
     """The table with codes in place of categories, and their public lists by number of column.
 
-    Input that does not have two dimensions is returned unchanged, so that later checks refuse it.
+    Values that are missing in columns in which they may be are coded as well. Input that does not
+    have two dimensions is returned unchanged, so that later checks refuse it.
     """
     refuse_lossy(X, complex_too=False)
-    if categories and not hasattr(X, "shape"):
+    if (categories or missing) and not hasattr(X, "shape"):
         X = np.array(X, dtype=object)
     if len(getattr(X, "shape", ())) != 2 or issparse(X):
         return X, {}
     columns = Columns.of(X, X.shape[1])
     choices = _choices(X, columns.names, categories or {})
-    if not choices:
-        return X, {}
     typed = Columns.of(X, X.shape[1], choices)
+    gaps = columns_with_gaps(typed, missing)
+    if not choices and not gaps:
+        return X, {}
     for place, listed in choices.items():
         _check_type(typed, place, listed)
-    coded = [
-        _codes(column, choices[place], columns.names[place]) if place in choices else column
-        for place, column in enumerate(_columns(X))
-    ]
+    coded = []
+    for place, column in enumerate(_columns(X)):
+        if place in choices:
+            column = _codes(column, choices[place], columns.names[place], place in gaps)
+        elif place in gaps:
+            column = _without_gaps(column)
+        coded.append(column)
     return columns.table(coded), choices
+
+
+def columns_with_gaps(columns: Columns, missing: bool | Sequence[Any]) -> frozenset[int]:
+    """Numbers of the columns in which values may be missing, a function of names and types."""
+    if isinstance(missing, bool):
+        able = range(len(columns.names)) if missing else ()
+        return frozenset(place for place in able if columns.takes_gaps(place))
+    if unknown := sum(name not in columns.names for name in missing):
+        # The names are not quoted, since ids may have been passed in their place.
+        raise ValueError(
+            f"missing names {unknown} column{'s' * (unknown > 1)} that X does not have."
+        )
+    places = [columns.names.index(name) for name in missing]
+    for place in places:
+        if not columns.takes_gaps(place):
+            raise ValueError(
+                f"missing: no value of column {columns.names[place]!r} can be missing, since it "
+                f"has the type {columns.dtypes[place]}."
+            )
+    return frozenset(places)
+
+
+def _without_gaps(column):
+    """Numbers, with a number that stands for a missing one."""
+    if isinstance(column, np.ndarray) and column.dtype.kind == "f":
+        return np.where(np.isnan(column), MISSING, column)
+    values = column.tolist() if isinstance(column, np.ndarray) else column.to_list()
+    return np.array([MISSING if is_missing(value) else float(value) for value in values])
 
 
 def _columns(X):
@@ -157,15 +259,20 @@ def _checked(values, name):
     return listed
 
 
-def _codes(column, choices, name):
+def _codes(column, choices, name, has_gaps):
     """Places of the values of a column in the list. Errors do not quote other values."""
-    codes = {value: code for code, value in enumerate(choices)}
+    codes = {value: float(code) for code, value in enumerate(choices)}
     try:
-        return np.array([codes[value] for value in column], dtype=np.int64)
+        return np.array(
+            [
+                MISSING if has_gaps and value not in codes and is_missing(value) else codes[value]
+                for value in column
+            ]
+        )
     except (KeyError, TypeError):
         raise ValueError(
             f"column {name!r} has values that are missing, or not in its list of categories. The "
-            "list must contain all possible values."
+            "list must contain all possible values. To keep missing values, pass missing=True."
         ) from None
 
 

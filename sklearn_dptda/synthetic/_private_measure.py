@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.stats import wasserstein_distance
@@ -29,7 +29,7 @@ from sklearn_dptda.privacy._parameters import check_confidence, quoted
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.rows._estimator import BOUNDS_SHARE, ROW_PARAMETERS, SHARE, PrivateRowsEstimator
 from sklearn_dptda.rows._private_cubes import private_intervals
-from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.synthetic._box_measure import (
     Line,
@@ -38,7 +38,7 @@ from sklearn_dptda.synthetic._box_measure import (
     box_measure,
     within,
 )
-from sklearn_dptda.synthetic._coded_table import CodedTable, code_table
+from sklearn_dptda.synthetic._coded_table import CodedTable, code_table, columns_with_gaps
 from sklearn_dptda.synthetic._tree_measure import MOST_SCORED, Hub, TreeMeasure, tree_measure
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._frames import Columns
@@ -75,10 +75,15 @@ class PrivateMeasure(PrivateRowsEstimator):
     categories : dict, default=None
         Public lists of the values of columns that are not numeric, by the name of the
         column, or its number in an array. Boolean columns need no list.
+    missing : bool or list, default=False
+        Whether values may be missing: None or NaN, in all columns whose type allows them, or in
+        the columns of this list. The share of missing values is then released within the same
+        budget, and values of the synthetic rows are missing as well. Otherwise, missing values
+        are refused.
     method : {"boxes", "tree"}, default=None
-        What is counted. None: a tree from three columns on if one of them is categorical, or
-        from four columns on, and boxes otherwise. Columns that are all categorical are counted
-        together if they have at most 256 combinations of values.
+        What is counted. None: a tree with ``missing`` values, from three columns on if one of
+        them is categorical, or from four columns on, and boxes otherwise. Columns that are
+        all categorical are counted together if they have at most 256 combinations of values.
     marginal_share : float, default=None
         Share of ``epsilon`` for counts of each column by itself. None: 0.4 for a tree. For
         boxes, 0 for one column, for two numeric columns, or if each box holds a single value.
@@ -95,6 +100,8 @@ class PrivateMeasure(PrivateRowsEstimator):
     marginals_ : list of ndarray of shape (n_cells + 1, 2)
         For each column, the ends of its cells and the probability below each; empty for boxes
         without a ``marginal_share``.
+    missing_share_ : ndarray of shape (n_features,)
+        Share of the rows whose value is missing, for each column.
     hub_ : list
         Names of the columns of the hub; empty for boxes.
     edges_ : list of tuple
@@ -148,6 +155,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         "bounds": ["array-like", Mapping, None],
         "categories": [Mapping, None],
         "delta": [Interval(Real, 0, 1, closed="left")],
+        "missing": ["boolean", list, tuple],
         "method": [StrOptions({"boxes", "tree"}), None],
         "marginal_share": [SHARE, Options(Real, {0}), None],
         "target": [str, Integral, None],
@@ -165,6 +173,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         groups: str | None = None,
         unit: str = "one row",
         categories: Mapping[Any, Sequence[Any]] | None = None,
+        missing: bool | Sequence[Any] = False,
         method: Method | None = None,
         marginal_share: float | None = None,
         target: str | int | None = None,
@@ -178,6 +187,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         self.groups = groups
         self.unit = unit
         self.categories = categories
+        self.missing = missing
         self.method = method
         self.marginal_share = marginal_share
         self.target = target
@@ -185,14 +195,17 @@ class PrivateMeasure(PrivateRowsEstimator):
         self.random_state = random_state
 
     def _coding(self) -> Callable[[Any], tuple[Any, Mapping[int, list[Any]]]]:
-        return partial(code_table, categories=self.categories)
+        return partial(code_table, categories=self.categories, missing=self.missing)
 
     def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:
-        coded, choices = code_table(table, self.categories)
+        coded, choices = code_table(table, self.categories, self.missing)
         rows = check_rows(self, coded, **options)
         columns = Columns.of(table, rows.shape[1], choices)
-        self._numeric_bounds(CodedTable(columns))
+        self._numeric_bounds(self._coded(columns))
         return rows, columns
+
+    def _coded(self, columns: Any) -> CodedTable:
+        return CodedTable(columns, columns_with_gaps(columns, self.missing))
 
     def _numeric_bounds(self, table: CodedTable) -> tuple[FloatArray, FloatArray]:
         """Bounds of the numeric columns, NaN if they are private."""
@@ -201,7 +214,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         # Refuse a box that contains no number, and options that do not fit the columns, before any
         # budget is spent.
         private = np.isnan(low)
-        _, sizes = table.cells(np.where(private, -1.0, low), np.where(private, 1.0, high))
+        sizes = table.axes(np.where(private, -1.0, low), np.where(private, 1.0, high)).sizes
         sizes[np.array(table.numeric, dtype=int)[private]] = np.inf
         self._check_method(table, sizes)
         return low, high
@@ -212,12 +225,14 @@ class PrivateMeasure(PrivateRowsEstimator):
         if not self._counts_pairs(table):
             if self.target is not None:
                 raise ValueError("target must be None with method='boxes', which has no hub.")
+            if table.gaps:
+                raise ValueError("missing must be False with method='boxes'. Pass method='tree'.")
             if self.delta > 0:
                 raise ValueError(
                     "delta must be 0 for boxes, whose noise is not Gaussian. Pass delta=0, or "
                     "method='tree'."
                 )
-        elif Hub.of(sizes, hint).n_scored() > MOST_SCORED:
+        elif Hub.of(sizes, hint, table.may_miss).n_scored() > MOST_SCORED:
             raise ValueError(
                 f"X has {len(sizes)} columns, too many to choose pairs of them. Select fewer "
                 "columns, or columns with fewer categories."
@@ -228,7 +243,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         if self.method is not None:
             return self.method == "tree"
         d, choices = len(table.columns.names), table.columns.choices
-        if self.target is not None:
+        if self.target is not None or table.gaps:
             return True
         if len(choices) == d:
             return math.prod(map(len, choices.values())) > _FEW_BOXES
@@ -251,7 +266,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         return False
 
     def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
-        budget, table = self._budget(seeds[0], rows.mass), CodedTable(cast(Columns, rows.columns))
+        budget, table = self._budget(seeds[0], rows.mass), self._coded(rows.columns)
         low, high = self._numeric_bounds(table)
         private = np.flatnonzero(np.isnan(low))
         if len(private):
@@ -260,15 +275,15 @@ class PrivateMeasure(PrivateRowsEstimator):
             ends = private_intervals(rows.selected(places), epsilon, self.adjacency, budget.noise)
             low[private], high[private] = table.in_types(places, *ends)
             budget = budget.rest(BOUNDS_SHARE)
-        box, sizes = table.cells(low, high)
-        self._table, self._box, self.bounds_ = table, box, (low, high)
-        cube = rows.map(box.to_cube)
+        axes = table.axes(low, high)
+        self._table, self._axes, self.bounds_ = table, axes, (low, high)
+        cube = rows.map(axes)
         if self._counts_pairs(table):
-            hub = Hub.of(sizes, self._place_of_target(table))
+            hub = Hub.of(axes.sizes, self._place_of_target(table), axes.gaps)
             noisy = NoisyTrees.of(cube.onto(hub.axes, len(hub.axis_sizes)), hub.axis_sizes, budget)
             self._keep_tree(tree_measure(noisy, hub, self.marginal_share))
         else:
-            noisy = NoisyTrees.of(cube, sizes, budget)
+            noisy = NoisyTrees.of(cube, axes.sizes, budget)
             self._keep_boxes(box_measure(noisy, self._share_of_columns(table)))
         self.n_samples_ = max(round(noisy.n_rows / rows.mass), 1)
         return []
@@ -277,15 +292,24 @@ class PrivateMeasure(PrivateRowsEstimator):
         names, others = self._table.columns.names, measure.hub.others
         self.hub_ = [names[a] for a in measure.hub.joined]
         self.edges_ = [(names[others[a]], names[others[b]]) for a, b in measure.edges]
-        self.marginals_ = _in_units(self._box, measure.hub.lines(measure.lines))
+        self.marginals_ = self._in_units(measure.hub.lines(measure.lines))
+        self.missing_share_ = np.where(
+            self._axes.gaps, [1 - line[-1, 1] for line in self.marginals_], 0.0
+        )
         self._measure = measure
 
     def _keep_boxes(self, measure: UnitMeasure) -> None:
         self.hub_, self.edges_ = [], []
-        self.support_ = self._box.points(measure.centres)
-        self.widths_, self.weights_ = measure.widths * self._box.unit, measure.masses
-        self.marginals_ = _in_units(self._box, measure.lines)
+        box = self._axes.box
+        self.support_ = box.points(measure.centres)
+        self.widths_, self.weights_ = measure.widths * box.unit, measure.masses
+        self.marginals_ = self._in_units(measure.lines)
+        self.missing_share_ = np.zeros(len(box.unit))
         self._noise = measure.noise
+
+    def _in_units(self, lines: list[Line]) -> list[FloatArray]:
+        """Ends of cells in units of the columns, beside the mass below each."""
+        return [self._axes.line(place, *line) for place, line in enumerate(lines)]
 
     def _share_of_columns(self, table: CodedTable) -> float | None:
         """Share of epsilon for each column by itself; None if the number of rows decides."""
@@ -294,7 +318,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         return 0.0 if self.marginal_share is None and few else self.marginal_share
 
     def _guarantee_of(self, rows: Rows) -> PrivacyGuarantee:
-        low, _ = self._numeric_bounds(CodedTable(cast(Columns, rows.columns)))
+        low, _ = self._numeric_bounds(self._coded(rows.columns))
         return self._guarantee(bool(np.isnan(low).any()), rows.unit)
 
     def _guarantee(self, finds_bounds: bool, unit: str) -> PrivacyGuarantee:
@@ -360,10 +384,10 @@ class PrivateMeasure(PrivateRowsEstimator):
         check_scalar(n, "n_samples", Integral, min_val=1)
         rng = check_random_state(random_state)
         if hasattr(self, "_measure"):
-            points = self._box.points(self._measure.sample(n, rng))
+            points = self._measure.sample(n, rng)
         else:
             points = self._drawn_from_boxes(n, rng)
-        return self._table.decode(points, self._box)
+        return self._table.decode(points, self._axes)
 
     def _drawn_from_boxes(self, n, rng):
         chosen = rng.choice(len(self.weights_), size=n, p=self.weights_)
@@ -374,21 +398,13 @@ class PrivateMeasure(PrivateRowsEstimator):
         for axis, line in enumerate(self.marginals_):
             ends = low[:, axis], high[:, axis]
             points[:, axis] = within(line, *ends, places[:, axis] + 0.5)
-        return points
+        return (points - self._axes.box.origin) / self._axes.box.unit
 
     def __sklearn_tags__(self) -> Tags:
         """Declare how the distance of two releases is measured."""
         tags = super().__sklearn_tags__()
         tags.privacy.distance = marginal_distance
         return tags
-
-
-def _in_units(box: Box, lines: list[Line]) -> list[FloatArray]:
-    """Ends of cells in units of the columns, beside the mass below each."""
-    return [
-        np.column_stack([origin + unit * ends, masses])
-        for origin, unit, (ends, masses) in zip(box.origin, box.unit, lines, strict=False)
-    ]
 
 
 def marginal_distance(first: Any, second: Any) -> float:

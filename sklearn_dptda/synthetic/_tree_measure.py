@@ -4,14 +4,15 @@ Proof: doc/theory/metric_privacy.md, "A tree of pairs around small columns".
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 
-from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.rows._rows import BATCH, Rows
 from sklearn_dptda.synthetic._box_measure import Line, NoisyTrees, within
 
@@ -35,21 +36,27 @@ _RAKINGS, _LEAST_SHARE = 20, 1e-9
 class Hub:
     """The joined columns of the fewest values, as the last axis behind the others.
 
-    ``sizes`` are numbers of values of all columns, infinite for numbers.
+    ``sizes`` are numbers of values of all columns, infinite for numbers. In columns with ``gaps``,
+    the upper half of the numbers stands for a missing one.
     """
 
     sizes: FloatArray
     joined: tuple[int, ...]
+    gaps: BoolArray
 
     @classmethod
-    def of(cls, sizes: FloatArray, hint: int | None = None) -> "Hub":
-        """Join the columns of the fewest values, and before them the column of the hint."""
-        joined, n_cells = [] if hint is None else [hint], 1.0 if hint is None else sizes[hint]
-        for column in np.argsort(sizes, kind="stable").tolist():
-            if column != hint and n_cells * sizes[column] <= _HUB_CELLS:
+    def of(cls, sizes: FloatArray, hint: int | None = None, gaps: Any = False) -> "Hub":
+        """Join the columns of the fewest values, and before them the column of the hint.
+
+        Missing values do not count as values.
+        """
+        values = sizes - np.asarray(gaps, dtype=int)
+        joined, n_cells = [] if hint is None else [hint], 1.0 if hint is None else values[hint]
+        for column in np.argsort(values, kind="stable").tolist():
+            if column != hint and n_cells * values[column] <= _HUB_CELLS:
                 joined.append(column)
-                n_cells *= sizes[column]
-        return cls(sizes, tuple(joined))
+                n_cells *= values[column]
+        return cls(sizes, tuple(joined), np.isinf(sizes) & gaps)
 
     @property
     def others(self) -> list[int]:
@@ -66,6 +73,11 @@ class Hub:
         """Numbers of values of the axes: of the others, and then of the hub if there is one."""
         sizes = self.sizes[self.others]
         return np.r_[sizes, math.prod(self.shape)] if self.joined else sizes
+
+    @property
+    def halved(self) -> set[int]:
+        """Axes whose upper half stands for a missing number."""
+        return {axis for axis, column in enumerate(self.others) if self.gaps[column]}
 
     def n_scored(self) -> int:
         """Number of counts from which pairs are chosen, at most."""
@@ -173,7 +185,7 @@ def tree_measure(noisy: NoisyTrees, hub: Hub, marginal_share: float | None) -> T
     of_lines = _SHARE_OF_LINES if marginal_share is None else marginal_share
     of_line = noisy.line if of_lines else noisy.even_line
     found = [of_line(axis, of_lines / d) for axis in range(d)]
-    cells = _Cells(noisy.sizes, [line for line, _ in found], centre)
+    cells = _Cells(noisy.sizes, [line for line, _ in found], centre, hub.halved)
     of_choice = _SHARE_OF_CHOICE * (1 - of_lines) if len(others) > 2 else 0.0
     edges = _chosen_tree(noisy, cells, others, centre, of_choice)
     first = () if centre is None else (centre,)
@@ -192,8 +204,14 @@ def tree_measure(noisy: NoisyTrees, hub: Hub, marginal_share: float | None) -> T
 class _Cells:
     """Cells of about equal mass along each axis."""
 
-    def __init__(self, sizes: FloatArray, lines: Sequence[Line], centre: int | None) -> None:
-        self.sizes, self.lines, self.centre = sizes, lines, centre
+    def __init__(
+        self,
+        sizes: FloatArray,
+        lines: Sequence[Line],
+        centre: int | None,
+        halved: Collection[int] = (),
+    ) -> None:
+        self.sizes, self.lines, self.centre, self.halved = sizes, lines, centre, halved
         self.cut = cache(self._cut)
 
     def _cut(self, axis, n_cells):
@@ -202,7 +220,8 @@ class _Cells:
         if self.sizes[axis] <= _MOST_CELLS or axis == self.centre:
             return np.arange(1, self.sizes[axis]) / self.sizes[axis]
         first = np.unique(np.searchsorted(masses, np.arange(1, n_cells) / n_cells))
-        return ends[first[(first > 0) & (first < len(ends) - 1)]]
+        inner = ends[first[(first > 0) & (first < len(ends) - 1)]]
+        return np.union1d(inner, 0.5) if axis in self.halved else inner
 
     def margin(self, axis, n_cells):
         """Masses of the cells of a line."""

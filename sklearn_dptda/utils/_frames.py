@@ -64,6 +64,13 @@ def kind_of(column: Any) -> str:
     return "M" if dtype.is_temporal() else others.get(str(dtype), "O")
 
 
+def is_missing(value: Any) -> bool:
+    """Whether an object of Python or of a library stands for a missing value."""
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return value is None or str(value) in ("NaT", "<NA>")
+
+
 def _native_type(column: Any) -> Any:
     native = nw.to_native(column, pass_through=True)
     # PyArrow has another name for it.
@@ -124,6 +131,10 @@ class Columns:
         """Whether a numeric column holds integers."""
         return self._whole_type(place).kind in "iu"
 
+    def takes_gaps(self, place: int) -> bool:
+        """Whether the type of a column can represent a missing value; NumPy's integers cannot."""
+        return not (isinstance(self.dtypes[place], np.dtype) and self.dtypes[place].kind in "iub")
+
     def _whole_type(self, place: int) -> np.dtype[Any]:
         """NumPy's type of a column of integers or booleans; that of floats for other numbers."""
         dtype = self.dtypes[place]
@@ -144,12 +155,28 @@ class Columns:
         most = info.max if info.bits < 64 else np.nextafter(float(info.max), 0.0)
         return max(float(np.ceil(low)), float(info.min)), min(float(np.floor(high)), float(most))
 
-    def numbers(self, place: int, values: np.ndarray, low: float, high: float) -> Any:
-        """Convert numbers to a column; for integer types, they are rounded within the bounds."""
+    def numbers(
+        self,
+        place: int,
+        values: np.ndarray,
+        low: float,
+        high: float,
+        missing: np.ndarray | None = None,
+    ) -> Any:
+        """Convert numbers to a column, some of which are missing.
+
+        For integer types, they are rounded within the bounds.
+        """
+        if missing is None:
+            missing = np.zeros(len(values), dtype=bool)
         if self.dtypes[place] is None:
-            return values
+            return np.where(missing, np.nan, values)
         whole = np.rint(np.clip(values, *self.limits(place, low, high)))
-        return self.values(place, whole.astype(self._whole_type(place)))
+        whole = whole.astype(self._whole_type(place))
+        if not missing.any():
+            return self.values(place, whole)
+        pairs = zip(whole.tolist(), missing.tolist(), strict=True)
+        return self.values(place, [None if gap else value for value, gap in pairs])
 
     def values(self, place: int, values: list[Any] | np.ndarray) -> Any:
         """Convert values to a column of its type."""

@@ -1,0 +1,184 @@
+"""Tables with missing values: their shares, types and dependence, and refusals."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from sklearn_dptda.__main__ import main
+from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.rows._private_cubes import private_intervals
+from sklearn_dptda.rows._rows import MISSING, Rows
+from sklearn_dptda.synthetic import PrivateMeasure
+from sklearn_dptda.synthetic._coded_table import CodedTable
+from sklearn_dptda.utils._frames import Columns
+from sklearn_dptda.utils._privacy_checks._border_checks import replayed
+
+JOBS = ["cook", "nurse", "smith"]
+BOUNDS = {"age": (0, 120), "income": (0, 200), "kids": (0, 10), "whole": (0, 10)}
+SHARES = {"age": 0.1, "income": 0.5, "smokes": 0.2, "job": 0.3, "kids": 0.2, "whole": 0.0}
+
+
+def table(n, seed=0):
+    rng = np.random.default_rng(seed)
+    smokes = rng.random(n) < 0.3
+    X = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n).astype(float),
+            "income": 20 + 30.0 * smokes + rng.normal(0, 3, n),
+            "smokes": pd.array(smokes, dtype="boolean"),
+            "job": pd.Series(rng.choice(JOBS, n), dtype=object),
+            "kids": pd.array(rng.integers(0, 5, n), dtype="Int64"),
+            "whole": rng.integers(0, 9, n),
+        }
+    )
+    for name, share in SHARES.items():
+        if share:
+            X.loc[rng.random(n) < share, name] = None if name == "job" else pd.NA
+    X["age"], X["income"] = X["age"].astype(float), X["income"].astype(float)
+    return X
+
+
+def measure(epsilon=1.0, **options):
+    options = {"bounds": BOUNDS, "categories": {"job": JOBS}, "missing": True} | options
+    return PrivateMeasure(epsilon, random_state=0, **options)
+
+
+@pytest.mark.parametrize("bounds", [BOUNDS, None], ids=["bounds", "none"])
+def test_private_measure_releases_shares_of_missing_values(bounds):
+    X = table(5000)
+    exact = measure(math.inf, adjacency="replace-one", bounds=bounds).fit(X)
+    shares = X.isna().mean().to_numpy()
+    assert exact.missing_share_ == pytest.approx(shares, abs=1e-9)
+    drawn = exact.sample(20_000, random_state=0)
+    assert drawn.isna().mean().to_numpy() == pytest.approx(shares, abs=0.02)
+    noisy = measure(2.0, bounds=bounds).fit(X)
+    assert noisy.missing_share_ == pytest.approx(shares, abs=0.08)
+    assert noisy.missing_share_[5] == 0
+
+
+def test_private_measure_with_missing_values_keeps_types_and_dependence():
+    X = table(5000)
+    private = measure(5.0).fit(X)
+    drawn = pickle.loads(pickle.dumps(private)).sample(5000, random_state=0)
+    assert drawn.dtypes.tolist() == X.dtypes.tolist()
+    assert set(drawn["job"].dropna()) == set(JOBS) and drawn["kids"].dropna().max() <= 10
+    by_smoking = drawn.groupby("smokes")["income"].mean()
+    assert by_smoking[True] - by_smoking[False] == pytest.approx(30, abs=6)
+    frame = pl.from_pandas(X)
+    drawn = measure(5.0).fit(frame).sample(200, random_state=0)
+    assert drawn.schema == frame.schema and drawn["job"].null_count() > 20
+
+
+@pytest.mark.parametrize("options", [{}, {"delta": 1e-6}, {"groups": "who"}], ids=str)
+def test_private_measure_with_missing_values_loses_at_most_its_promise(options):
+    # One row is added whose values are all missing, or none.
+    X = table(60)
+    for more in (
+        table(1, 9),
+        table(1).assign(**dict.fromkeys(["age", "income"], np.nan), job=None),
+    ):
+        neighbour = pd.concat([X, more], ignore_index=True)
+        pair = [X, neighbour]
+        if "groups" in options:
+            pair = [T.assign(who=np.arange(len(T)) // 2 * 2) for T in pair]
+        transcript, guarantee = replayed(measure(1.5, bounds=None, **options), *pair)
+        assert max(transcript.moves) <= 1 + 1e-9
+        epsilon, rho = transcript.losses()
+        assert (rho if "delta" in options else epsilon) > 0
+        assert rho <= guarantee.rho * (1 + 1e-9) if "delta" in options else epsilon <= 1.5 + 1e-9
+
+
+def test_private_measure_takes_complete_and_empty_columns():
+    X = table(300)
+    complete = PrivateMeasure(1.0, (0, 120), missing=["age"], random_state=0).fit(
+        X[["age", "whole"]].fillna(30.0)
+    )
+    assert complete.missing_share_[0] < 0.1
+    empty = measure(math.inf, adjacency="replace-one", bounds=None)
+    X["age"] = np.nan
+    assert empty.fit(X).missing_share_[0] == 1
+    assert empty.sample(50, random_state=0)["age"].isna().all()
+
+
+def test_private_measure_with_missing_values_takes_arrays_and_chunks():
+    X = np.random.default_rng(0).random((400, 3))
+    X[::4, 1] = np.nan
+    whole = PrivateMeasure(5.0, (0, 1), missing=[1], random_state=0).fit(X)
+    parts = PrivateMeasure(5.0, (0, 1), missing=[1], random_state=0).fit_chunks([X[:99], X[99:]])
+    drawn = whole.sample(random_state=0)
+    np.testing.assert_array_equal(drawn, parts.sample(random_state=0))
+    assert np.isnan(drawn).mean(axis=0) == pytest.approx([0, 0.25, 0], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"missing": ["whole"]}, "missing: no value of column 'whole' can be missing"),
+        ({"missing": ["nothing"]}, "missing names 1 column that X does not have"),
+        ({"missing": ["age"]}, "contains NaN or infinity|missing, or not in its list"),
+        ({"missing": False}, "To keep missing values, pass missing=True"),
+        ({"method": "boxes"}, "missing must be False with method='boxes'"),
+    ],
+)
+def test_private_measure_refuses_missing_values_unpaid(options, message):
+    accountant = PrivacyAccountant(9.0)
+    with pytest.raises(ValueError, match=message):
+        measure(accountant=accountant, **options).fit(table(50))
+    assert not accountant.spends()
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"), [([0.0, 0.5, 1.0], 0.0, 1.0), ([0, 1, 2, 3], 0, 3)], ids=str
+)
+def test_axes_keep_values_and_missing_ones_apart(values, low, high):
+    X = np.array([*values, MISSING], dtype=float)[:, None]
+    kind = np.array([values]).T
+    table = CodedTable(Columns.of(kind, 1), frozenset([0]))
+    axes = table.axes(np.array([low]), np.array([high]))
+    cube = axes(X)
+    assert ((cube >= 0) & (cube <= 1)).all() and (np.diff(cube[:, 0]) > 0).all()
+    rows, missing = axes.rows(cube)
+    assert missing[:, 0].tolist() == [False] * len(values) + [True]
+    assert rows[:-1, 0] == pytest.approx(values, abs=1e-12)
+    assert axes.sizes[0] == (math.inf if len(values) == 3 else 5)
+
+
+def test_private_intervals_leave_out_missing_values(rng):
+    X = rng.normal(size=(4000, 1))
+    X[:1500] = MISSING
+    for epsilon in (2.0, math.inf):
+        measure = PrivateMeasure(epsilon, random_state=0)
+        low, high = private_intervals(
+            Rows.of_array(X), epsilon, "replace-one", measure._budget(0, 1).noise
+        )
+        assert -10 < low[0] < -2 and 2 < high[0] < 10
+
+
+def test_synthesize_command_keeps_missing_cells(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{'' if i % 5 == 0 else rng.integers(18, 90)};{'NA' if i % 4 == 0 else 'cook'};{i % 7},5"
+        for i in range(400)
+    ]
+    (tmp_path / "t.csv").write_text("age;job;x\n" + "\n".join(rows))
+    words = [
+        "synthesize",
+        "t.csv",
+        "--header",
+        "--categories",
+        "job=cook,nurse",
+        "--integers",
+        "age",
+    ]
+    paid = ["--bounds", "0", "100", "--epsilon", "5", "--seed", "0", "-o", "out"]
+    assert main([*words, *paid]) == 2 and "gaps" in capsys.readouterr().err
+    assert main([*words, "--missing", *paid]) == 0
+    drawn = pd.read_csv("out/synthetic.csv")
+    assert drawn["age"].isna().mean() == pytest.approx(0.2, abs=0.08)
+    assert drawn["job"].isna().mean() == pytest.approx(0.25, abs=0.08)
+    assert not drawn["x"].isna().any() or drawn["x"].isna().mean() < 0.05
