@@ -44,11 +44,10 @@ class Look(Command):
         how = {name: getattr(args, name) for name in _READ}
         table = read_table(args.points, **how)
         names = table.names or [str(place) for place in range(table.cells.shape[1])]
-        # A number in Python's notation is a number; other texts stay as they are.
         facts = TableFacts(
             len(table.cells),
             [
-                column_facts(name, [_value(cell, table.decimal) for cell in column])
+                column_facts(name, _values(column, table.decimal))
                 for name, column in zip(names, table.cells.T.tolist(), strict=True)
             ],
         )
@@ -60,13 +59,14 @@ class Look(Command):
             say("", *command)
 
 
-def _value(cell, decimal):
-    if not isinstance(cell, str):
-        return cell
-    if is_missing(cell):
-        return None
-    number = parsed(as_number_text(cell, decimal))
-    return cell if number is None else number
+def _values(column, decimal):
+    """The numbers of a column if all of its texts are numbers or gaps, and its texts otherwise."""
+    cells = [None if isinstance(cell, str) and is_missing(cell) else cell for cell in column]
+    numbers = [
+        parsed(as_number_text(cell, decimal)) if isinstance(cell, str) else cell for cell in cells
+    ]
+    is_text = any(n is None and cell is not None for n, cell in zip(numbers, cells, strict=True))
+    return cells if is_text else numbers
 
 
 def suggestions(path, facts, table, columns=None):
@@ -79,21 +79,24 @@ def suggestions(path, facts, table, columns=None):
     found = []
     if _are_edges(facts, table):
         # The command for a graph reads the format by itself.
-        found.append(
-            ["graph", shared[0], *["--header"] * bool(table.names), "--nodes NUMBER_OR_FILE"]
-        )
-    numeric = [c for c in facts.features() if c.is_numeric]
+        header = ["--header"] * bool(table.names)
+        found.append(["graph", shared[0], *header, "--nodes NUMBER_OR_FILE", "-o graph"])
+    features = facts.features()
+    # Rows with a gap are left out, so a column that is mostly empty would leave none. A column of
+    # one value has no clusters.
+    most = facts.n_rows / 2
+    numeric = [c for c in features if c.is_numeric and c.n_missing < most and c.n_values > 1]
     chosen = [*shared, *_columns(numeric, facts, columns)]
     box = ["--bounds", *["LOW HIGH"] * len(numeric), *_gaps(numeric), "--epsilon 1"]
     if numeric:
         found.append(["cluster", *chosen, *box, "-o clusters"])
     if 1 < len(numeric) <= _MOST_COORDINATES:
         found.append(["diagram", *chosen, *box, "-o diagram"])
-    if features := facts.features():
+    if features:
         parts = ["synthesize", *shared, *_columns(features, facts, columns)]
         names = {c.name: shlex.quote(str(c.name)) for c in features}
-        parts += [f"--column-bounds {names[c.name]} LOW HIGH" for c in numeric]
-        whole = [names[c.name] for c in numeric if c.kind == "integer"]
+        parts += [f"--column-bounds {names[c.name]} LOW HIGH" for c in features if c.is_numeric]
+        whole = [names[c.name] for c in features if c.kind == "integer"]
         parts += ["--integers", *whole] * bool(whole)
         listed = [shlex.quote(f"{c.name}=A,B,C") for c in features if not c.is_numeric]
         parts += ["--categories", *listed] * bool(listed)

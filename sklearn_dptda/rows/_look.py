@@ -65,6 +65,8 @@ class ColumnFacts:
         """Describe what the column seems to hold, in words."""
         if self.kind == "empty":
             return "no values"
+        if self.is_numeric and self.n_values == 1:
+            return f"the same number in each row, {self.low:g}"
         if self.is_numeric:
             what = "whole numbers" if self.kind == "integer" else "numbers"
             return f"{what} from {self.low:g} to {self.high:g}"

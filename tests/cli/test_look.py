@@ -73,12 +73,29 @@ def test_look_command_leads_to_releases(people, capsys):
     assert list(synthetic.columns) == ["age", "weight", "job", "smokes"]
 
 
+def test_look_command_leaves_out_columns_without_information(tmp_path, capsys):
+    rows = [f"{i},{i / 7:.3f},2008,{'' if i > 9 else i},{i % 3 or 'x'}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("a,b,year,few,code\n" + "\n".join(rows))
+    text = printed(capsys, tmp_path / "t.csv")
+    assert "the same number in each row, 2008" in text and "3 categories: " in text
+    found = commands(text)
+    assert found["cluster"][found["cluster"].index("--columns") :][:4] == [
+        "--columns",
+        "a",
+        "b",
+        "--bounds",
+    ]
+    assert {"few", "year", "code=A,B,C"} <= set(found["synthesize"]) and "--missing" in found[
+        "synthesize"
+    ]
+
+
 def test_look_command_leads_to_a_graph(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "edges.txt").write_text("\n".join(f"{i} {(7 * i + 1) % 30}" for i in range(30)))
     found = commands(printed(capsys, "edges.txt"))
     words = " ".join(found["graph"]).replace("NUMBER_OR_FILE", "30").split()
-    assert main([*words, "--drop-self-loops", "-o", "out"]) == 0
+    assert main([*words, "--drop-self-loops"]) == 0
 
 
 def test_look_command_refuses_what_cannot_be_read(tmp_path, capsys):
