@@ -5,13 +5,14 @@ import shlex
 from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._read_points import TABLE_ARGUMENTS, parsed, read_table
 from sklearn_dptda._cli._terminal import say
-from sklearn_dptda._cli._text_table import as_number_text, is_missing
+from sklearn_dptda._cli._text_table import as_number_text, is_empty, is_missing
 from sklearn_dptda.rows._look import TableFacts, column_facts
 
 _NEXT = (
     "Replace each word in capitals by a choice that you make without looking at the data: by the "
     "meaning of a column, the answers of a form, or a code book. Bounds that you leave out are "
-    "estimated privately, where a command can."
+    "estimated privately, where a command can. HEADER_OR_NO_HEADER is --header if the first row "
+    "contains names, which are published, and --no-header if it is a record."
 )
 # Largest number of columns of a diagram on a grid.
 _MOST_COORDINATES = 3
@@ -43,7 +44,7 @@ class Look(Command):
         args = self.args
         how = {name: getattr(args, name) for name in _READ}
         table = read_table(args.points, **how)
-        names = table.names or [str(place) for place in range(table.cells.shape[1])]
+        names = table.names or [str(label.place) for label in table.labels]
         facts = TableFacts(
             len(table.cells),
             [
@@ -53,7 +54,7 @@ class Look(Command):
         )
         say(*facts.lines())
         if table.form is not None:
-            say("", f"The file is read with {table.form}{' --header' * bool(table.names)}.")
+            say("", f"The file is read with {table.form} {_header(table)}.")
         say("", _NEXT)
         for command in suggestions(args.points, facts, table, args.columns):
             say("", *command)
@@ -61,19 +62,20 @@ class Look(Command):
 
 def _values(column, decimal):
     """The numbers of a column if all of its texts are numbers or gaps, and its texts otherwise."""
-    cells = [None if isinstance(cell, str) and is_missing(cell) else cell for cell in column]
     numbers = [
-        parsed(as_number_text(cell, decimal)) if isinstance(cell, str) else cell for cell in cells
+        parsed(as_number_text(cell, decimal)) if isinstance(cell, str) else cell for cell in column
     ]
-    is_text = any(n is None and cell is not None for n, cell in zip(numbers, cells, strict=True))
-    return cells if is_text else numbers
+    texts = (c for n, c in zip(numbers, column, strict=True) if n is None and isinstance(c, str))
+    if all(map(is_missing, texts)):
+        return numbers
+    return [None if isinstance(cell, str) and is_empty(cell) else cell for cell in column]
 
 
 def suggestions(path, facts, table, columns=None):
     """Lines of commands for a file, in which the public choices are words in capitals."""
     shared = [shlex.quote(str(path))]
     if table.form is not None:
-        shared += [str(table.form), "--header" if table.names else "--no-header"]
+        shared += [str(table.form), _header(table)]
     if (groups := facts.groups()) is not None:
         shared += ["--groups", shlex.quote(str(groups))]
     found = []
@@ -114,6 +116,13 @@ def _wrapped(parts):
         else:
             lines.append(f"    {part}")
     return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
+
+
+def _header(table):
+    """The option for the header. A guess is left to the reader, since names are published."""
+    if table.names is None:
+        return "--no-header"
+    return "--header" if table.are_names_public else "HEADER_OR_NO_HEADER"
 
 
 def _columns(chosen, facts, given):

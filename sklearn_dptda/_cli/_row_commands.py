@@ -14,7 +14,7 @@ from sklearn_dptda._cli._read_points import (
     as_numbers,
     column_places,
 )
-from sklearn_dptda._cli._text_table import is_missing as is_gap
+from sklearn_dptda._cli._text_table import is_empty
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPTree
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.published import DPCube
@@ -280,10 +280,12 @@ class Synthesize(_RowCommand):
                 "written to the output, so you must say which: pass --header or --no-header."
             )
         self.columns = table.names or [f"x{j}" for j in range(table.cells.shape[1])]
+        # Columns without names have their numbers in the file.
+        self.known = table.names or [str(label.place) for label in table.labels]
         refuse_formulas("names of columns", self.columns)
         choices = self._by_place("--categories", self.categories)
         width = len(self.columns)
-        self.integers = column_places("--integers", args.integers, self.columns, width)
+        self.integers = column_places("--integers", args.integers, self.known, width)
         if not choices.keys().isdisjoint(self.integers):
             raise ValueError(
                 "--integers names a column of --categories: name it in one of the two options only."
@@ -298,7 +300,7 @@ class Synthesize(_RowCommand):
     def _by_place(self, option, pairs):
         """Return the value of each column for which an option has a pair of a name and a value."""
         width = len(self.columns)
-        places = column_places(option, [name for name, _ in pairs], self.columns, width)
+        places = column_places(option, [name for name, _ in pairs], self.known, width)
         return {place: value for place, (_, value) in zip(places, pairs, strict=True)}
 
     def release(self, rows):
@@ -349,7 +351,7 @@ def _typed(table, choices, keeps_gaps):
     typed[:, numeric] = numbers
     for j in choices:
         texts = [str(cell) for cell in cells[:, j]]
-        gaps = [keeps_gaps and t not in choices[j] and is_gap(t) for t in texts]
+        gaps = [keeps_gaps and t not in choices[j] and is_empty(t) for t in texts]
         typed[:, j] = [None if gap else t for t, gap in zip(texts, gaps, strict=True)]
         if other := sum(t is not None and t not in choices[j] for t in typed[:, j]):
             raise ValueError(

@@ -33,9 +33,11 @@ SEPARATORS = {";": ";", "tab": "\t", "|": "|", ",": ",", "space": " ", "none": "
 # the longest cell.
 _SAMPLED_LINES, _SAMPLED, _LONGEST_CELL = 200, 1 << 16, 1000
 _COMMENT = re.compile(r"\s*(#|%|//)")
+# The line by which a spreadsheet program states the separator of a file.
+_STATED = re.compile(r'"?sep=(.)"?\n', re.IGNORECASE)
 _NUMBERS = {
     mark: re.compile(
-        rf"[+-]?(\d+|\d{{1,3}}({re.escape(group)}\d{{3}})+)({re.escape(mark)}\d*)?([eE][+-]?\d+)?"
+        rf"[+-]?(\d+|[1-9]\d{{0,2}}({re.escape(group)}\d{{3}})+)({re.escape(mark)}\d*)?([eE][+-]?\d+)?"
         rf"|[+-]?{re.escape(mark)}\d+([eE][+-]?\d+)?"
     )
     for mark, group in ((".", ","), (",", "."))
@@ -91,6 +93,11 @@ def is_missing(cell):
     return cell.strip(".?*-_# ").lower() in _MISSING
 
 
+def is_empty(cell):
+    """Whether a text is no value of a list of categories: an answer may be "none" or "unknown"."""
+    return cell.strip().lower() in ("", "na", "n/a", "nan", "null", "?")
+
+
 def as_number_text(cell, decimal):
     """The text of a number in Python's notation; other texts are returned unchanged."""
     if not isinstance(cell, str) or not _NUMBERS[decimal].fullmatch(cell):
@@ -112,7 +119,7 @@ def decoded(path, encoding=None):
         text = raw.decode(encoding)
     except LookupError:
         raise ValueError(f"--encoding: there is no encoding {encoding!r}.") from None
-    except UnicodeDecodeError:
+    except UnicodeError:
         raise ValueError(f"{path} is not a text file in the encoding {encoding}.") from None
     return text.replace("\r\n", "\n").replace("\r", "\n"), encoding
 
@@ -141,21 +148,34 @@ def read_cells(path, *, separator=None, decimal=None, encoding=None, header=None
     quotes no cell.
     """
     text, encoding = decoded(path, encoding)
+    if stated := _STATED.match(text):
+        text, separator = text[stated.end() :], separator or stated[1]
+    text, comments = _without_comments(text)
     sample = _sample(text)
     if not sample.strip():
         raise ValueError(f"{path} is empty.")
     best = _format(path, sample, separator, decimal, pairs)
-    rows = _rows(text, best.separator, path)
+    if best.separator == "" and separator is None:
+        # Raise the error of a table whose quotation marks are wrong, if it is one.
+        for each in {",", ";", "\t"}.intersection(sample):
+            _rows(text, each, path)
+    rows = _without_last(_rows(text, best.separator, path), best.width)
     n_before = _n_before(rows, best)
-    n_headers = _n_headers(best) if header is None else int(header)
+    n_headers = 0 if header is False else _n_headers(best)
     rows = rows[n_before:]
+    if header:
+        rows, n_headers = _stated_header(path, rows, n_before, n_headers, comments, best)
+    if decimal is None and _is_unclear(best._replace(rows=rows)):
+        raise _unclear(path)
     names = rows[0] if n_headers else None
     rows = rows[n_headers:]
     if not rows:
         raise ValueError(f"{path} has a header but no rows.")
     if names is not None and len(names) == len(rows[0]) - 1:
-        # Programs leave out the name of a column that numbers the rows.
-        names = ["", *names]
+        # Programs leave out the name of a column that numbers the rows, or write a separator
+        # behind the last cell.
+        is_open = not any(row[-1] for row in rows)
+        names = [*names, ""] if is_open else ["", *names]
     width = len(rows[0] if names is None else names)
     if other := sum(len(row) != width for row in rows):
         raise ValueError(
@@ -165,11 +185,46 @@ def read_cells(path, *, separator=None, decimal=None, encoding=None, header=None
         )
     found = TextFormat(encoding, best.separator, best.decimal, n_headers, n_before)
     cells = np.array(rows, dtype=object).reshape(len(rows), -1)
-    return names, cells, found, list(_notes(path, found, header))
+    return names, cells, found, list(_notes(path, found, header, len(comments)))
 
 
-def _notes(path, found, header):
+def _without_comments(text):
+    """The text behind the comments at its start, and their lines.
+
+    Further down, a line that looks like a comment may be a record.
+    """
+    lines = text.split("\n")
+    n = next((i for i, line in enumerate(lines) if line.strip() and not _COMMENT.match(line)), 0)
+    return "\n".join(lines[n:]), [line for line in lines[:n] if line.strip()]
+
+
+def _stated_header(path, rows, n_before, n_headers, comments, best):
+    """The rows with the names that are said to be in the first row, and the number of headers.
+
+    Names are published, so a record must never be taken for them. Some programs write the names as
+    a comment.
+    """
+    if n_before:
+        raise ValueError(
+            f"the first row of {path} does not have the {best.width} cells of the table, so it "
+            "cannot contain the names of the columns. Remove it, or pass --no-header."
+        )
+    if comments:
+        stated = _rows(_COMMENT.sub("", comments[-1]), best.separator, path)
+        if stated and len(stated[0]) == best.width:
+            return [stated[0], *rows], 1
+    return rows, max(n_headers, 1)
+
+
+def _without_last(rows, width):
+    """The rows, without an empty cell behind the last column."""
+    return [row[:-1] if len(row) == width + 1 and not row[-1] else row for row in rows]
+
+
+def _notes(path, found, header, n_comments):
     """Yield what was guessed and could surprise."""
+    if n_comments:
+        yield f"{n_comments} line(s) of comments at the start of {path} are left out."
     if found.encoding not in ("utf-8", "utf-8-sig"):
         yield f"{path} is read in the encoding {found.encoding}. For another, pass --encoding."
     if found.decimal == ",":
@@ -193,22 +248,21 @@ def _sample(text):
 
 
 def _rows(text, separator, path):
-    """The cells of all rows that have one, except for comments."""
-    lines = [line for line in text.split("\n") if not _COMMENT.match(line)]
+    """The cells of all rows that have one."""
+    lines = text.split("\n")
     if separator == "":
-        rows = [[line.strip().strip('"')] for line in lines]
+        rows = [[re.sub(r'^"(.*)"$', r"\1", line.strip())] for line in lines]
     elif separator == " ":
         rows = [re.findall(r'"[^"]*"|\S+', line) for line in lines]
         rows = [[cell.strip('"') for cell in row] for row in rows]
     else:
-        reader = csv.reader(
-            io.StringIO("\n".join(lines)), delimiter=separator, skipinitialspace=True
-        )
+        reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
         try:
             rows = [[cell.strip() for cell in row] for row in reader]
         except csv.Error:
             raise ValueError(f"{path} is not a table: a quotation mark may be missing.") from None
-    return [row for row in rows if any(row)]
+    # Cells that are all empty are a row, and a line without cells is none.
+    return [row for row in rows if len(row) > 1 or any(row)]
 
 
 def _format(path, sample, separator, decimal, pairs):
@@ -218,6 +272,8 @@ def _format(path, sample, separator, decimal, pairs):
         tried = [s for s in SEPARATORS.values() if not s.strip() or s in sample]
     else:
         tried = [SEPARATORS.get(separator, separator)]
+        if len(tried[0]) > 1:
+            raise ValueError(f"--separator takes one character or {', '.join(SEPARATORS)}.")
     found = []
     for each in tried:
         readings = [r for mark in marks if (r := _reading(sample, each, mark, path)) is not None]
@@ -227,11 +283,15 @@ def _format(path, sample, separator, decimal, pairs):
         raise ValueError(f"{path} is empty.")
     best = _best(path, found, separator, decimal, pairs, sample)
     if decimal is None and _is_unclear(best):
-        raise ValueError(
-            f"numbers of {path} such as 1.234 or 1,234 may have a decimal mark or one of the "
-            "thousands. Pass --decimal '.' or --decimal ','."
-        )
+        raise _unclear(path)
     return best
+
+
+def _unclear(path):
+    return ValueError(
+        f"numbers of {path} such as 1.234 or 1,234 may have a decimal mark or one of the "
+        "thousands. Pass --decimal '.' or --decimal ','."
+    )
 
 
 def _best(path, found, separator, decimal, pairs, sample):
@@ -247,6 +307,8 @@ def _best(path, found, separator, decimal, pairs, sample):
             first = single.rows[0][0]
             if decimal == "," or not re.match(r"[-+\d,]", first):
                 return pair if "," in first and decimal is None else commas
+            if not _NUMBERS[","].fullmatch(first):
+                return pair
             raise ValueError(
                 f"rows of {path} such as 36,8 may be one number or two. Pass --separator none, or "
                 "--separator ','."
@@ -271,8 +333,9 @@ def _reading(sample, separator, decimal, path):
     if not rows:
         return None
     # A title or notes may stand before the table.
-    body = rows[len(rows) // 4 :] if len(rows) > 3 else rows
+    body = rows[max(len(rows) // 4, min(len(rows) - 1, 1)) :]
     width = Counter(map(len, body)).most_common(1)[0][0]
+    rows = _without_last(rows, width)
     cells = [cell for row in body if len(row) == width for cell in row]
     known = sum(_is_value(cell, decimal) or is_missing(cell) for cell in cells)
     even = sum(len(row) == width for row in body) / len(body)

@@ -14,6 +14,9 @@ from sklearn_dptda.utils._validation import refuse_lossy, without_quotes
 
 # Axes with more values than this count as continuous, since halvings never get that far.
 _MOST_VALUES = 1 << 32
+# Largest number of values of an axis on which a missing one is one more value. Axes of more values
+# have cells of several ones.
+_MOST_BESIDE_GAPS = 16
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,9 @@ class CodedTable:
 class Axes:
     """The unit cube of a table: its box, numbers of values, and which values may be missing.
 
-    An axis of ``K`` values has one more for a missing one. An axis of numbers has values in its
-    lower half, and its upper half stands for a missing one, so that one halving tells them apart.
+    An axis of few values has one more for a missing one. An axis of numbers or of many values has
+    these in its lower half, and its upper half stands for a missing one, so that one halving tells
+    them apart.
     """
 
     box: Box
@@ -110,7 +114,8 @@ class Axes:
     @property
     def sizes(self) -> FloatArray:
         """Numbers of values of the axes, infinite for numbers."""
-        return self.n_values + self.gaps
+        long = self.gaps & (self.n_values > _MOST_BESIDE_GAPS)
+        return np.where(long, np.inf, self.n_values + self.gaps)
 
     @property
     def _shares(self):
@@ -180,7 +185,7 @@ def code_table(
 
 def columns_with_gaps(columns: Columns, missing: bool | Sequence[Any]) -> frozenset[int]:
     """Numbers of the columns in which values may be missing, a function of names and types."""
-    if isinstance(missing, bool):
+    if isinstance(missing, bool | np.bool_):
         able = range(len(columns.names)) if missing else ()
         return frozenset(place for place in able if columns.takes_gaps(place))
     if unknown := sum(name not in columns.names for name in missing):
@@ -201,7 +206,8 @@ def columns_with_gaps(columns: Columns, missing: bool | Sequence[Any]) -> frozen
 def _without_gaps(column):
     """Numbers, with a number that stands for a missing one."""
     if isinstance(column, np.ndarray) and column.dtype.kind == "f":
-        return np.where(np.isnan(column), MISSING, column)
+        wide = column.astype(np.float64)
+        return np.where(np.isnan(wide), MISSING, wide)
     values = column.tolist() if isinstance(column, np.ndarray) else column.to_list()
     return np.array([MISSING if is_missing(value) else float(value) for value in values])
 

@@ -232,6 +232,8 @@ class PrivateMeasure(PrivateRowsEstimator):
                     "delta must be 0 for boxes, whose noise is not Gaussian. Pass delta=0, or "
                     "method='tree'."
                 )
+        elif hint is not None and math.isinf(sizes[hint]):
+            raise ValueError("target must have at most 16 values if some of them are missing.")
         elif Hub.of(sizes, hint, table.may_miss).n_scored() > MOST_SCORED:
             raise ValueError(
                 f"X has {len(sizes)} columns, too many to choose pairs of them. Select fewer "

@@ -370,13 +370,14 @@ def _told(axis, line, variances, tables, variance):
         by_cut.setdefault(table.cuts[table.axes.index(axis)].tobytes(), []).append(table)
     same = max(by_cut.values(), key=lambda found: sum(1 / t.table.size for t in found))
     cut = same[0].cuts[same[0].axes.index(axis)]
-    if not len(cut) or not variance:
-        return line
     level = min(math.ceil(math.log2(len(cut) + 1)), len(variances))
+    if not len(cut) or not variances[level - 1]:
+        return line
     margins, weights = [margin_of(line, cut)], [1 / variances[level - 1]]
     for table in same:
         margins.append(table.margin(axis))
-        weights.append((len(cut) + 1) / (variance * table.table.size))
+        # Without noise, a line that was not counted has no weight.
+        weights.append((len(cut) + 1) / (variance * table.table.size) if variance else 1.0)
     return _stretched(line, cut, np.average(margins, axis=0, weights=weights))
 
 

@@ -132,8 +132,12 @@ class Columns:
         return self._whole_type(place).kind in "iu"
 
     def takes_gaps(self, place: int) -> bool:
-        """Whether the type of a column can represent a missing value; NumPy's integers cannot."""
-        return not (isinstance(self.dtypes[place], np.dtype) and self.dtypes[place].kind in "iub")
+        """Whether the type of a column can represent a missing value.
+
+        NumPy's integers and texts cannot.
+        """
+        dtype = self.dtypes[place]
+        return not (isinstance(dtype, np.dtype) and dtype.kind in "iubUS")
 
     def _whole_type(self, place: int) -> np.dtype[Any]:
         """NumPy's type of a column of integers or booleans; that of floats for other numbers."""
@@ -169,8 +173,13 @@ class Columns:
         """
         if missing is None:
             missing = np.zeros(len(values), dtype=bool)
-        if self.dtypes[place] is None:
+        if self.dtypes[place] is None and self.library is None:
             return np.where(missing, np.nan, values)
+        if self.dtypes[place] is None:
+            if not missing.any():
+                return values
+            pairs = zip(values.tolist(), missing.tolist(), strict=True)
+            return self.values(place, [None if gap else value for value, gap in pairs])
         whole = np.rint(np.clip(values, *self.limits(place, low, high)))
         whole = whole.astype(self._whole_type(place))
         if not missing.any():

@@ -36,6 +36,7 @@ def commands(text):
 def chosen(words, lists):
     """A command with public choices in place of the words in capitals."""
     text = " ".join(map(shlex.quote, words)).replace("LOW", "-10").replace("HIGH", "200")
+    text = text.replace("HEADER_OR_NO_HEADER", "--header")
     for name, values in lists.items():
         text = text.replace(f"{name}=A,B,C", f"{name}={values}")
     return shlex.split(text)
@@ -59,7 +60,7 @@ def test_look_command_tells_columns_and_format(people, capsys):
     assert facts["job"] == "3 categories: cook, nurse, smith"
     assert facts["smokes"] == "2 categories: yes, no"
     assert facts["born"].startswith("dates") and facts["remark"].startswith("text")
-    assert "--separator ';' --decimal ',' --encoding utf-8 --header" in text
+    assert "--separator ';' --decimal ',' --encoding utf-8 HEADER_OR_NO_HEADER" in text
 
 
 def test_look_command_leads_to_releases(people, capsys):

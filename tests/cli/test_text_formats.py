@@ -32,6 +32,7 @@ def numbers(path, content, encoding="utf-8", **options):
         ("# a note\n% another\n36.8,1.5\n37.25,-2\n36.0,0.125\n", "utf-8"),
         ('"Income, yearly";"Age"\n36,8;1,5\n37,25;-2\n36,0;0,125\n', "utf-8"),
         ("Length;Weight\ncm;kg\n36,8;1,5\n37,25;-2\n36,0;0,125\n", "utf-8"),
+        ("sep=;\n36,8;1,5\n37,25;-2\n36,0;0,125\n", "utf-8"),
         ("A title\n\na;b\n36,8;1,5\n37,25;-2\n36,0;0,125\n", "utf-8"),
     ],
 )
@@ -62,6 +63,7 @@ def test_read_table_takes_thousands_beside_decimals(tmp_path):
         ("36,8\n37,2\n36,9\n", {"separator": ","}, [[36, 8], [37, 2], [36, 9]]),
         ("36,8\n37,2\n36,9\n", {"decimal": "."}, [[36, 8], [37, 2], [36, 9]]),
         ("fever\n36,8\n37,2\n36,9\n", {}, [[36.8], [37.2], [36.9]]),
+        ("fever\n36,8\n37,2\n", {}, [[36.8], [37.2]]),
         ("a,b\n36,8\n37,2\n36,9\n", {}, [[36, 8], [37, 2], [36, 9]]),
         ("1.234;5.000\n2.345;6.789\n", {"decimal": "."}, [[1.234, 5], [2.345, 6.789]]),
         ("1.234;5.000\n2.345;6.789\n", {"decimal": ","}, [[1234, 5000], [2345, 6789]]),
@@ -144,3 +146,71 @@ def test_formats_print_as_the_options_that_state_them(tmp_path):
     *_, found, _ = read_cells(path)
     assert str(found) == "--separator ';' --decimal ',' --encoding utf-8"
     assert np.isfinite(numbers(path, "1\t2\n3\t4\n")).all()
+
+
+def test_read_cells_keeps_records_that_look_like_comments(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("% one\n\n# two\nid,x\n#12,3.5\n//b,5\n14,7\n")
+    names, cells, _, notes = read_cells(path)
+    assert names == ["id", "x"] and cells[:, 0].tolist() == ["#12", "//b", "14"]
+    assert notes[0].startswith("2 line(s) of comments")
+
+
+@pytest.mark.parametrize(
+    "content", ["a,b\n1,2.5,\n3,4,\n", "a,b,\n1,2.5\n3,4\n", "a,b,\n1,2.5,\n3,4,\n"]
+)
+def test_read_cells_takes_separators_behind_the_last_cell(tmp_path, content):
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    names, cells, *_ = read_cells(path)
+    assert names[:2] == ["a", "b"] and cells[:, :2].tolist() == [["1", "2.5"], ["3", "4"]]
+
+
+def test_read_cells_never_takes_a_record_for_stated_names(tmp_path):
+    # Names are published.
+    path = tmp_path / "t.csv"
+    for content in ("age,income,more\n28,282.5\n30,19\n31,20\n", "x\n1,5.5\n2,5\n3,4\n"):
+        path.write_text(content)
+        with pytest.raises(ValueError, match="cannot contain the names"):
+            read_cells(path, header=True)
+    path.write_text("# age income\n28 282.5\n30 19\n31 20\n")
+    names, cells, *_ = read_cells(path, header=True)
+    assert names == ["age", "income"] and len(cells) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("a;b\n0,123;2\n0,456;4\n", [[0.123, 2], [0.456, 4]]),
+        ("a;b\n3;1\n" + "3;1\n" * 300 + "3,25;2\n", [[3.25, 2]]),
+    ],
+)
+def test_read_table_takes_decimals_for_decimals(tmp_path, content, expected):
+    if "3,25" in content:
+        with pytest.raises(ValueError, match="not numeric everywhere"):
+            numbers(tmp_path / "t.csv", content)
+        with pytest.raises(ValueError, match="decimal mark or one of the thousands"):
+            numbers(tmp_path / "t.csv", content.replace("3,25;", "3,250;"))
+    else:
+        assert numbers(tmp_path / "t.csv", content).tolist() == expected
+
+
+def test_read_table_keeps_rows_of_empty_cells(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1.5,2\n,\n3,4\n,\n\n")
+    assert len(read_table(path, header=True).cells) == 4
+    assert len(read_table(path, header=True, drop_incomplete=True).cells) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"separator": "::"}, "takes one character"),
+        ({"encoding": "punycode"}, "not a text file in"),
+    ],
+)
+def test_read_table_refuses_unusable_options(tmp_path, options, message):
+    path = tmp_path / "t.csv"
+    path.write_bytes("Größe;b\n1,5;2\n".encode())
+    with pytest.raises(ValueError, match=message):
+        read_table(path, **options)

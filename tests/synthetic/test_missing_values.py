@@ -182,3 +182,30 @@ def test_synthesize_command_keeps_missing_cells(tmp_path, monkeypatch, capsys):
     assert drawn["age"].isna().mean() == pytest.approx(0.2, abs=0.08)
     assert drawn["job"].isna().mean() == pytest.approx(0.25, abs=0.08)
     assert not drawn["x"].isna().any() or drawn["x"].isna().mean() < 0.05
+
+
+@pytest.mark.parametrize("n_values", [10, 100, 10**6])
+def test_private_measure_tells_missing_values_from_large_ones(n_values):
+    # All values are in the lowest quarter, and half of them are missing; the share is .5.
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"v": pd.array(rng.integers(0, n_values // 4 + 1, 2000), dtype="Int64")})
+    X.loc[rng.random(2000) < 0.5, "v"] = pd.NA
+    X["x"], X["y"] = rng.random(2000), rng.random(2000)
+    bounds = {"v": (0, n_values - 1), "x": (0, 1), "y": (0, 1)}
+    private = PrivateMeasure(1.0, bounds, missing=True, random_state=0).fit(X)
+    assert private.missing_share_[0] == pytest.approx(0.5, abs=0.06)
+    drawn = private.sample(2000, random_state=0)["v"]
+    assert drawn.mean() < 0.3 * n_values and drawn.isna().mean() == pytest.approx(0.5, abs=0.08)
+
+
+def test_private_measure_takes_missing_values_of_all_types():
+    rng = np.random.default_rng(0)
+    narrow = np.where(rng.random((200, 4)) < 0.2, np.nan, rng.random((200, 4))).astype("float32")
+    private = PrivateMeasure(9.0, (0, 1), missing=np.True_, random_state=0).fit(narrow)
+    assert np.isnan(private.sample(400, random_state=0)).mean() == pytest.approx(0.2, abs=0.08)
+    frame = pl.DataFrame({"a": [0.1, None, 0.3] * 50, "b": rng.random(150), "c": rng.random(150)})
+    drawn = PrivateMeasure(9.0, (0, 1), missing=True, random_state=0).fit(frame).sample()
+    assert drawn["a"].null_count() > 20 and not drawn["a"].is_nan().any()
+    words = np.array([["x", "1"], ["y", "2"]] * 9)
+    with pytest.raises(ValueError, match="missing: no value of column 0 can be missing"):
+        PrivateMeasure(categories={0: ["x", "y"], 1: ["1", "2"]}, missing=[0]).fit(words)

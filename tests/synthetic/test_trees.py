@@ -240,6 +240,17 @@ def test_private_measure_of_tree_keeps_dependence_on_two_columns(options):
         assert ((drawn["a"] * drawn["b"] > 0) == drawn["same"]).mean() > 0.85
 
 
+def test_private_measure_without_lines_takes_the_tables():
+    X = np.random.default_rng(0).beta(2, 8, (3000, 4))
+    for epsilon in (20.0, math.inf):
+        private = PrivateMeasure(
+            epsilon, (0, 1), adjacency="replace-one", marginal_share=0.0, random_state=0
+        ).fit(X)
+        assert private.sample(3000, random_state=0).mean(axis=0) == pytest.approx(
+            [0.2] * 4, abs=0.03
+        )
+
+
 @pytest.mark.laws
 def test_private_measure_of_tree_keeps_values_that_most_rows_have():
     # Nine in ten rows are zero in a column; twenty seeds.
