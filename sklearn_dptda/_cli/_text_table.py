@@ -231,7 +231,7 @@ def _notes(path, found, header, n_comments):
         yield f"numbers of {path} have decimal commas. If they have not, pass --decimal '.'."
     if found.n_before:
         yield f"{found.n_before} row(s) with fewer cells before the table are left out."
-    if header is None and found.n_headers:
+    if (header is None and found.n_headers) or found.n_headers > 1:
         more = f", and {found.n_headers - 1} more are left out" if found.n_headers > 1 else ""
         yield (
             f"the first row of {path} is taken as the names of the columns{more}. If it is a "

@@ -214,3 +214,10 @@ def test_read_table_refuses_unusable_options(tmp_path, options, message):
     path.write_bytes("Größe;b\n1,5;2\n".encode())
     with pytest.raises(ValueError, match=message):
         read_table(path, **options)
+
+
+def test_read_cells_says_that_a_row_below_stated_names_is_left_out(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("length,weight\ncm,kg\n1.5,2\n3,4\n5,6\n")
+    *_, notes = read_cells(path, header=True)
+    assert len(notes) == 1 and "and 1 more are left out" in notes[0]
