@@ -479,8 +479,14 @@ FRAGMENTS = {
     """,
     # Graphs.
     "flip_parameters": """
+        nodes : int or array-like of shape (n_nodes,), default=None
+            Public number of all nodes, or public list of their names, which are strings or
+            integers. The input can then be a list of edges, and the release has the order and
+            the names of this list. None requires a graph, whose nodes must be public.
         directed : bool, default=False
             Whether edges have a direction. Each direction is then a pair of its own.
+        drop_self_loops : bool, default=False
+            Whether to leave out edges that join a node with itself. If False, they are refused.
         storage : {"auto", "sparse", "packed"}, default="auto"
             Format of the noisy graph: a sparse matrix (:class:`NoisyAdjacency`), or an operator
             that stores eight pairs in a byte (:class:`PackedAdjacency`). ``"auto"`` chooses
@@ -499,6 +505,8 @@ FRAGMENTS = {
             remove the bias.
         privacy_guarantee_ : PrivacyGuarantee
             The guarantee of each release.
+        nodes_ : ndarray of shape (n_nodes,) or None
+            Public names of the nodes; None if ``nodes`` is not a list of names.
         n_features_in_ : int
             Number of nodes.
     """,

@@ -82,6 +82,7 @@ VALUES = {
     "max_depth": [None],
     "dimension": [1],
     "alpha": [20.0],
+    "nodes": [20],
     "norm_bound": [0.5],
     "marginal_share": [0.0, 0.5],
     "start": [(0.0, 1.0)],
@@ -223,7 +224,11 @@ def inputs_of(estimator):
                 if parameters.get("directed")
                 else pair.second
             )
-            yield pair.first, [second]
+            graphs = pair.first, second
+            if parameters.get("nodes"):
+                # Lists of edges, each of which is in them in both directions.
+                graphs = tuple(map(np.argwhere, graphs))
+            yield graphs[0], [graphs[1]]
         return
     of_people = parameters.get("groups") is not None
     for first, seconds in (people if of_people else tables)(tags.adjacency):

@@ -103,10 +103,10 @@ def _texts(documented, flags):
 class Command:
     """A command: its arguments, and what it does with them. Its docstring is its help.
 
-    ``arguments`` has what no estimator knows: by the names of each argument, how ``argparse`` takes
-    it. ``kinds`` are the estimators or functions whose parameters are options, too, except for
-    those in ``hidden``. ``names`` has the options that are named otherwise, and ``required`` those
-    that have a default in Python only.
+    ``arguments`` has what no estimator knows, or knows otherwise: by the names of each argument,
+    how ``argparse`` takes it. ``kinds`` are the estimators or functions whose parameters are
+    options, too, except for those in ``hidden``. ``names`` has the options that are named
+    otherwise, and ``required`` those that have a default in Python only.
     """
 
     name: ClassVar[str]
@@ -152,7 +152,8 @@ class Command:
         for kind in cls.kinds:
             texts = dict(_texts(kind, flags))
             for name, parameter in inspect.signature(kind).parameters.items():
-                if name in flags and name not in found:
+                is_new = name not in found and flags.get(name) not in cls.arguments
+                if name in flags and is_new:
                     found[name] = Option.of(parameter, flags[name], texts.get(name, ""))
         return found
 

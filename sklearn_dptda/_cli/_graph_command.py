@@ -1,6 +1,7 @@
 """The command ``graph``, which releases a noisy copy of a graph, and its readers of files."""
 
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn_dptda._cli._read_points import (
 )
 from sklearn_dptda._cli._terminal import tell
 from sklearn_dptda.graph import EdgeFlip
-from sklearn_dptda.graph._adjacency import check_links, of_pairs
+from sklearn_dptda.graph._adjacency import check_links
 
 
 def _number_or_file(text):
@@ -69,7 +70,6 @@ class Graph(PayingCommand):
         },
         # A record may look like a header, so the first row is a record unless this is given.
         "--header": SWITCH | {"help": "the first row contains the names of the columns"},
-        "--drop-self-loops": SWITCH | {"help": "leave out lines that join a node with itself"},
     }
     kinds = (EdgeFlip,)
     hidden = frozenset({"storage"})
@@ -79,16 +79,21 @@ class Graph(PayingCommand):
         self.private.set_params(storage="sparse")
 
     def prepare(self):
-        args, directed = self.args, self.private.directed
-        self.nodes = read_ids(args.nodes) if isinstance(args.nodes, str) else args.nodes
-        names = ("columns", "header", "drop_self_loops")
-        how = {name: getattr(args, name) for name in names}
-        adjacency = read_graph(args.points, self.nodes, directed, **how)
-        self.private.fit(adjacency)
-        return adjacency
+        args, private = self.args, self.private
+        private.set_params(
+            nodes=read_ids(args.nodes) if isinstance(args.nodes, str) else args.nodes
+        )
+        graph = read_graph(args.points, private.nodes, args.columns, args.header)
+        try:
+            private.fit(graph)
+        except ValueError as error:
+            is_header = not args.header and str(error).startswith("nodes is")
+            hint = " If the first row names the columns, pass --header." if is_header else ""
+            raise ValueError(f"{error}{hint}") from None
+        return graph
 
-    def release(self, adjacency):
-        self.noisy = self.private.transform(adjacency)
+    def release(self, graph):
+        self.noisy = self.private.transform(graph)
 
     def describe(self):
         private = self.private
@@ -100,7 +105,7 @@ class Graph(PayingCommand):
             "n_nodes": self.noisy.shape[0],
             "directed": self.private.directed,
             "flip_probability": self.private.flip_probability_,
-            **({"nodes": self.nodes} if isinstance(self.nodes, list) else {}),
+            **({} if self.noisy.nodes is None else {"nodes": self.noisy.nodes.tolist()}),
         }
 
     def write_file(self, path):
@@ -122,39 +127,37 @@ def read_ids(path):
     return ids
 
 
-def read_graph(
-    path, nodes=None, directed=False, *, columns=None, header=None, drop_self_loops=False
-):
-    """Read an adjacency matrix from an NPZ, NPY or MTX file, or from a text file of edges.
+def read_graph(path, nodes=None, columns=None, header=None):
+    """Read an adjacency matrix from an NPZ, NPY or MTX file, or the two ends of edges from a text.
 
     ``nodes`` is public: the number of nodes, or a list of their ids. Each line of a text file
     contains the two ends of an edge, as numbers of nodes (from 0) or as ids, in its first two cells
-    or in two ``columns``. Lines that join a node with itself are refused, or dropped. A
-    ``ValueError`` says what cannot be used, and quotes no edge.
+    or in two ``columns``.
     """
     path = Path(path)
     check_is_file(path)
     if path.suffix.lower() in (".npy", ".npz", ".mtx"):
-        adjacency = _matrix(path)
-    elif nodes is None:
+        # A dense matrix with few columns would be taken for a list of edges.
+        return check_links(_matrix(path))
+    if nodes is None:
         raise ValueError(
             "--nodes must be given with a list of edges: the number of nodes must be public, and "
             "is not taken from the edges."
         )
-    else:
-        adjacency = _edges(path, nodes, directed, columns, header, drop_self_loops)
-    # The estimator checks that these zeros and ones are a graph.
-    adjacency = check_links(adjacency)
-    if nodes is not None and adjacency.shape[0] != _number_of(nodes):
+    table = read_table(path, columns=columns, header=header, pairs=True).cells
+    if table.shape[1] < 2:
         raise ValueError(
-            f"{path} does not have {_number_of(nodes)} nodes, the number that --nodes states. "
-            "Correct --nodes, or the file."
+            f"{path} has one column, and edges have two ends. If another mark separates them, "
+            "write them with commas or blanks between them."
         )
-    return adjacency
-
-
-def _number_of(nodes):
-    return len(nodes) if isinstance(nodes, list) else nodes
+    if table.shape[1] > 2:
+        tell(
+            "note: the first two columns are taken as the ends of edges, and the others, such as "
+            "weights, are left out. To choose others, pass --columns."
+        )
+    # A cell that is not a number becomes NaN, which is not a node.
+    read = str if isinstance(nodes, list) else partial(parsed, default=math.nan)
+    return [(read(first), read(second)) for first, second, *_ in table]
 
 
 def _matrix(path):
@@ -167,62 +170,3 @@ def _matrix(path):
     # The limit on the number of columns is for tables: a matrix has as many columns as nodes. Cells
     # that are not numbers are refused later, because the advice for tables does not apply.
     return read_table(path, max_columns=math.inf).cells
-
-
-def _edges(path, nodes, directed, columns, header, drop_self_loops):
-    table = read_table(path, columns=columns, header=header, pairs=True).cells
-    if table.shape[1] < 2:
-        raise ValueError(
-            f"{path} has one column, and edges have two ends. If another mark separates them, "
-            "write them with commas or blanks between them."
-        )
-    if table.shape[1] > 2:
-        tell(
-            "note: the first two columns are taken as the ends of edges, and the others, such as "
-            "weights, are left out. To choose others, pass --columns."
-        )
-        table = table[:, :2]
-    # A negative number stands for an end that is not a node.
-    if isinstance(nodes, list):
-        places = {name: place for place, name in enumerate(nodes)}
-        pairs = np.array([[places.get(str(cell), -1) for cell in row] for row in table])
-    else:
-        pairs = _numbered(table, nodes)
-    if drop_self_loops:
-        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    _check_ends(path, pairs, nodes, header)
-    shape = (_number_of(nodes),) * 2
-    adjacency = of_pairs(pairs[:, 0], pairs[:, 1], shape, not directed)
-    # An edge that is listed twice counts once.
-    adjacency.data[:] = 1
-    return adjacency
-
-
-def _check_ends(path, pairs, nodes, header):
-    """Refuse ends that are not nodes, and edges that join a node with itself."""
-    header = "" if header else " If the first row names the columns, pass --header."
-    unknown = int((pairs < 0).any(axis=1).sum())
-    if unknown and isinstance(nodes, list):
-        raise ValueError(
-            f"Some rows of {path} contain ids that are missing from the list of --nodes. Add them "
-            f"to the public list, or remove the rows.{header}"
-        )
-    if unknown:
-        raise ValueError(
-            f"{path} has ends of edges that are not whole numbers from 0 to {nodes - 1}, in "
-            f"{unknown:,} of {len(pairs):,} rows.{header} If the edges are pairs of ids, pass "
-            "--nodes FILE, where FILE is a public list of the ids of all nodes, one per line."
-        )
-    # The number of these lines depends on the edges, so it is not stated.
-    if (pairs[:, 0] == pairs[:, 1]).any():
-        raise ValueError(
-            f"Some lines of {path} join a node with itself. Remove these lines, or pass "
-            "--drop-self-loops."
-        )
-
-
-def _numbered(table, n_nodes):
-    """Return the numbers of nodes, with -1 for cells that are not a node."""
-    ends = np.array([[parsed(cell, default=-1.0) for cell in row] for row in table])
-    is_node = (ends == np.rint(ends)) & (ends >= 0) & (ends < n_nodes)
-    return np.where(is_node, ends, -1).astype(np.int64)

@@ -22,9 +22,8 @@ _WEIGHTS = (
     "networkx.to_scipy_sparse_array(graph, weight=None)."
 )
 _LIST_OF_EDGES = (
-    "X seems to be a list of edges, but must be an adjacency matrix or a networkx graph. Make a "
-    "graph from it: graph = networkx.Graph(); graph.add_nodes_from(nodes) with a public list of "
-    "nodes; graph.add_edges_from(numpy.asarray(edges).tolist())."
+    "X seems to be a list of edges, which needs a public list of all nodes, or their number. Pass "
+    "it to EdgeFlip as nodes."
 )
 # Number of entries that are unpacked at a time. They should fit into a processor's cache.
 _ENTRIES_AT_ONCE = 1 << 20
@@ -37,6 +36,10 @@ class NetworkxGraph(Protocol):
     def nodes(self) -> Any: ...
 
     def adjacency(self) -> Any: ...
+
+    def edges(self) -> Any: ...
+
+    def is_directed(self) -> bool: ...
 
     def is_multigraph(self) -> bool: ...
 
@@ -67,8 +70,8 @@ def check_graph(A: csr_array, directed: bool = False) -> None:
         raise ValueError("The graph must have at least two nodes.")
     if A.diagonal().any():
         raise ValueError(
-            "The graph has self-loops. Set the diagonal of the matrix to zero. For a networkx "
-            "graph, call graph.remove_edges_from(list(networkx.selfloop_edges(graph)))."
+            "The graph has self-loops: some edges join a node with itself. Leave them out, or pass "
+            "drop_self_loops=True to EdgeFlip."
         )
     if not directed and (A != A.T).nnz:
         raise ValueError(
@@ -114,9 +117,14 @@ def _lists_edges(X: np.ndarray) -> bool:
     return X.ndim == 2 and X.shape[1] == 2 and X.dtype.kind in "OUS"
 
 
+def is_networkx(X: Any) -> bool:
+    """Return whether an object is a graph of networkx."""
+    return hasattr(X, "adjacency") and hasattr(X, "nodes")
+
+
 def _sparse_of(X: Any) -> Any:
     """Return the sparse array of a networkx graph, and other objects unchanged."""
-    if hasattr(X, "adjacency") and hasattr(X, "nodes"):
+    if is_networkx(X):
         import networkx
 
         if X.is_multigraph():
@@ -161,6 +169,8 @@ class NoisyAdjacency(csr_array):
         None if it was lost.
     links : bool
         Whether the rows represent other nodes than the columns.
+    nodes : ndarray of shape (n_columns,) or None
+        Public names of the nodes of the columns, in their order. None if they have no names.
 
     See Also
     --------
@@ -177,10 +187,15 @@ class NoisyAdjacency(csr_array):
 
     flip_probability: float | None = None
     links: bool = False
+    nodes: NDArray[Any] | None = None
 
     @classmethod
     def of(
-        cls, adjacency: ArrayLike | SparseLike, flip_probability: float, links: bool = False
+        cls,
+        adjacency: ArrayLike | SparseLike,
+        flip_probability: float,
+        links: bool = False,
+        nodes: ArrayLike | None = None,
     ) -> Self:
         """Attach a probability of flips to an adjacency matrix.
 
@@ -192,6 +207,8 @@ class NoisyAdjacency(csr_array):
             Public probability with which each pair was flipped.
         links : bool, default=False
             Whether the rows represent other nodes than the columns.
+        nodes : array-like of shape (n_columns,), default=None
+            Public names of the nodes of the columns.
 
         Returns
         -------
@@ -199,15 +216,19 @@ class NoisyAdjacency(csr_array):
         """
         if issparse(adjacency):
             check_sparse(adjacency, "adjacency")
-        noisy = cls(adjacency)
-        noisy.flip_probability, noisy.links = float(flip_probability), links
+        noisy = _noisy_adjacency(adjacency, float(flip_probability), links, nodes)
+        if noisy.nodes is not None and noisy.nodes.shape != noisy.shape[1:]:
+            raise ValueError("nodes must contain one name for each column of the matrix.")
         return noisy
 
-    def _like(self, other: Any) -> Any:
+    def _like(self, other: Any, columns: Any = slice(None)) -> Any:
         if not isinstance(other, NoisyAdjacency):
             return other
         other.flip_probability = self.flip_probability
         other.links = self.links or other.shape[0] != other.shape[1]
+        if self.nodes is not None:
+            names = np.asarray(self.nodes[columns])
+            other.nodes = names if names.shape == other.shape[1:] else None
         return other
 
     def copy(self) -> Self:
@@ -233,7 +254,8 @@ class NoisyAdjacency(csr_array):
         return self._like(super().astype(dtype, casting=casting, copy=copy))
 
     def __getitem__(self, key: Any) -> Any:
-        return self._like(super().__getitem__(key))
+        is_pair = isinstance(key, tuple) and len(key) == 2
+        return self._like(super().__getitem__(key), key[1] if is_pair else slice(None))
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__.copy()
@@ -256,6 +278,8 @@ class PackedAdjacency(LinearOperator):
         Public probability with which each pair was flipped.
     kind : {"undirected", "directed", "bipartite"}, default="undirected"
         Whether pairs have a direction, or the rows are other nodes than the columns.
+    nodes : array-like of shape (n_columns,), default=None
+        Public names of the nodes of the columns.
 
     See Also
     --------
@@ -277,9 +301,11 @@ class PackedAdjacency(LinearOperator):
         n_columns: int,
         flip_probability: float,
         kind: Literal["undirected", "directed", "bipartite"] = "undirected",
+        nodes: ArrayLike | None = None,
     ) -> None:
         super().__init__(np.float32, (len(octets), n_columns))
         self.octets, self.flip_probability, self.kind = octets, float(flip_probability), kind
+        self.nodes = None if nodes is None else np.asarray(nodes)
 
     @property
     def links(self) -> bool:
@@ -335,30 +361,44 @@ class PackedAdjacency(LinearOperator):
         return self._rmatmat(np.reshape(x, (-1, 1)))[:, 0]
 
 
-def _noisy_adjacency(adjacency: Any, flip_probability: float | None, links: bool) -> Any:
+def _noisy_adjacency(
+    adjacency: Any, flip_probability: float | None, links: bool, nodes: ArrayLike | None = None
+) -> NoisyAdjacency:
     noisy = NoisyAdjacency(adjacency)
     noisy.flip_probability, noisy.links = flip_probability, links
+    noisy.nodes = None if nodes is None else np.asarray(nodes)
     return noisy
+
+
+def _with_names(parts: dict[str, Any], nodes: NDArray[Any] | None) -> dict[str, Any]:
+    """Add names of nodes, if there are any, so that earlier versions can read other releases."""
+    return parts if nodes is None else parts | {"nodes": nodes}
 
 
 storable(
     "NoisyAdjacency",
     NoisyAdjacency,
-    lambda noisy: {
-        "adjacency": csr_array(noisy),
-        "flip_probability": noisy.flip_probability,
-        "links": noisy.links,
-    },
+    lambda noisy: _with_names(
+        {
+            "adjacency": csr_array(noisy),
+            "flip_probability": noisy.flip_probability,
+            "links": noisy.links,
+        },
+        noisy.nodes,
+    ),
     _noisy_adjacency,
 )
 storable(
     "PackedAdjacency",
     PackedAdjacency,
-    lambda packed: {
-        "octets": packed.octets,
-        "n_columns": packed.shape[1],
-        "flip_probability": packed.flip_probability,
-        "kind": packed.kind,
-    },
+    lambda packed: _with_names(
+        {
+            "octets": packed.octets,
+            "n_columns": packed.shape[1],
+            "flip_probability": packed.flip_probability,
+            "kind": packed.kind,
+        },
+        packed.nodes,
+    ),
     PackedAdjacency,
 )

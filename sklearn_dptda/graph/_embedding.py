@@ -91,6 +91,8 @@ class AdjacencySpectralEmbedding(
         many nodes.
     flip_probability_ : float
         The probability of flips that was used.
+    nodes_ : ndarray of shape (n_nodes,) or None
+        Names of the nodes, in the order of ``embedding_``, if the release contains them.
     n_features_in_ : int
         Number of nodes.
 
@@ -168,6 +170,7 @@ class AdjacencySpectralEmbedding(
                 f"{n - 1}."
             )
         self.n_features_in_ = n
+        self.nodes_ = getattr(X, "nodes", None) if hasattr(X, "flip_probability") else None
         self.flip_probability_ = self._probability(X)
         n_ones = _n_ones(A)
         if n_ones == 0:

@@ -5,8 +5,8 @@ Proof: doc/theory/graphs.md, "Flips".
 
 import math
 from collections.abc import Iterator
-from numbers import Real
-from typing import Literal, Self
+from numbers import Integral, Real
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,10 +20,10 @@ from sklearn_dptda.graph._adjacency import (
     GraphLike,
     NoisyAdjacency,
     PackedAdjacency,
-    check_adjacency,
     check_graph,
     check_links,
 )
+from sklearn_dptda.graph._edge_list import NodesLike, links_between, node_names
 from sklearn_dptda.graph._flipped_pairs import (
     Pairs,
     changed,
@@ -57,7 +57,9 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
 
     _parameter_constraints = {
         "epsilon": [Interval(Real, 0, None, closed="right")],
+        "nodes": [Interval(Integral, 2, None, closed="left"), "array-like", None],
         "directed": ["boolean"],
+        "drop_self_loops": ["boolean"],
         "storage": [StrOptions({"auto", "sparse", "packed"})],
         "accountant": [PrivacyAccountant, None],
         "random_state": ["random_state", np.random.Generator],
@@ -67,13 +69,17 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         self,
         epsilon: float = 1.0,
         *,
+        nodes: NodesLike = None,
         directed: bool = False,
+        drop_self_loops: bool = False,
         storage: Literal["auto", "sparse", "packed"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
         self.epsilon = epsilon
+        self.nodes = nodes
         self.directed = directed
+        self.drop_self_loops = drop_self_loops
         self.storage = storage
         self.accountant = accountant
         self.random_state = random_state
@@ -89,17 +95,39 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
             The graph: zeros and ones with a zero diagonal, symmetric unless ``directed``.
             Explicit zeros of a sparse matrix are no edges. A networkx graph whose edges
             have weights other than 1, also zeros, is refused.
+
+            With ``nodes``, it can also be a list of edges: pairs, or an array or data frame
+            whose first two columns are the ends of edges. An edge that is listed several
+            times, or in both directions of an undirected graph, counts once. Weights, of a
+            networkx graph as well, are left out. A dense table with two or three columns
+            is always a list of edges.
         y : Ignored
 
         Returns
         -------
         self
         """
-        A = check_adjacency(X, self.directed)
+        A = self._links(X)
+        check_graph(A, self.directed)
+        self.nodes_ = node_names(self.nodes)
+        n_nodes = self.nodes if self.nodes_ is None else len(self.nodes_)
+        if n_nodes not in (None, A.shape[1]):
+            raise ValueError(
+                f"nodes states {n_nodes} nodes, but the graph has {A.shape[1]}. Both numbers are "
+                "public and must agree."
+            )
         self.n_features_in_ = A.shape[1]
         self.flip_probability_ = self._numerator() / 2.0**64
         self._promise(self._guarantee_ahead(A.shape[1]))
         return self
+
+    def _links(self, X: GraphLike) -> csr_array:
+        """Return the zeros and ones of any input, which are not yet checked to be a graph."""
+        A = check_links(X) if self.nodes is None else links_between(X, self.nodes, self.directed)
+        if self.drop_self_loops and A.shape[0] == A.shape[1]:
+            A.setdiag(0)
+            A.eliminate_zeros()
+        return A
 
     def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
         return PrivacyGuarantee(
@@ -132,7 +160,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
             If the accountant's budget does not cover the release.
         """
         check_is_fitted(self)
-        A = check_links(X)
+        A = self._links(X)
         if A.shape != (self.n_features_in_, self.n_features_in_):
             return self.transform_links(A)
         try:
@@ -172,7 +200,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
             )
         return self._release(A, "bipartite")
 
-    def iter_edges(self, X: GraphLike) -> Iterator[NDArray[np.int64]]:
+    def iter_edges(self, X: GraphLike) -> Iterator[NDArray[Any]]:
         """Flip pairs of nodes, and iterate over the edges in blocks, for graphs beyond memory.
 
         Parameters
@@ -184,8 +212,9 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         -------
         iterator of ndarray of shape (n_edges_i, 2)
             Sorted edges of one release in blocks of 2**20: the nodes from which and to which
-            each edge goes, once for an undirected graph, with the smaller node first. The
-            budget is spent immediately, even if the iterator is not consumed.
+            each edge goes, once for an undirected graph, with the smaller node first. Nodes
+            are numbers, or names if ``nodes`` is a list. The budget is spent immediately,
+            even if the iterator is not consumed.
 
         Raises
         ------
@@ -193,7 +222,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
             If the accountant's budget does not cover the release.
         """
         check_is_fitted(self)
-        A = check_links(X)
+        A = self._links(X)
         if A.shape != (self.n_features_in_, self.n_features_in_):
             raise ValueError(
                 f"X must be a graph on the nodes of fit, of shape ({self.n_features_in_}, "
@@ -204,7 +233,8 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         # The release never exists as a whole, so it cannot be stored.
         _, flips = self._pay_and_flip(pairs, A)
         blocks = in_blocks(changed(A, pairs, flips), _EDGES_PER_BLOCK)
-        return (np.column_stack(pairs.pair(ranks)) for ranks in blocks)
+        edges = (np.column_stack(pairs.pair(ranks)) for ranks in blocks)
+        return edges if self.nodes_ is None else map(self.nodes_.__getitem__, edges)
 
     def _release(self, A: csr_array, kind: str) -> NoisyAdjacency | PackedAdjacency:
         pairs = Pairs(A.shape[0], A.shape[1], kind)
@@ -216,7 +246,9 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         refuse_too_large(pairs, packed, self.flip_probability_)
         flip = flip_packed if packed else flip_sparse
         paid, flips = self._pay_and_flip(pairs, A)
-        return paid.keep(flip(A, pairs, flips, self.flip_probability_))
+        noisy = flip(A, pairs, flips, self.flip_probability_)
+        noisy.nodes = self.nodes_
+        return paid.keep(noisy)
 
     def _pay_and_flip(self, pairs: Pairs, A: csr_array) -> tuple[Paid, Iterator[NDArray[np.int64]]]:
         """Spend the budget, and return the ranks of the flipped pairs, part by part."""
@@ -282,11 +314,11 @@ class EdgeFlip(_Flip):
     consists of two directed links. Links of other nodes, released by
     :meth:`transform_links`, are a separate release in which each link is a record.
 
-    The nodes and their order must be public. Those of a networkx graph that is made from a
-    list of edges are not: :doc:`add the nodes from a public list first </guide/networks>`.
-    Reducing a graph to its largest component in advance is not covered by the guarantee
-    either. If both ends of a pair randomise their own copy of the link, the pair has twice
-    the privacy loss.
+    The nodes and their order must be public. Those that occur in a list of edges are not:
+    :doc:`pass a public list of all nodes </guide/networks>`. The record is the pair, however
+    often the list repeats it. Reducing a graph to its largest component in advance is not
+    covered by the guarantee either. If both ends of a pair randomise their own copy of the
+    link, the pair has twice the privacy loss.
 
     References
     ----------
@@ -300,6 +332,13 @@ class EdgeFlip(_Flip):
     >>> noisy = EdgeFlip(2.0, random_state=0).fit_transform(A)
     >>> noisy.shape, round(noisy.flip_probability, 3)
     ((100, 100), 0.119)
+
+    A list of edges needs a public list of all nodes:
+
+    >>> edges = [("ann", "bob"), ("bob", "cleo")]
+    >>> noisy = EdgeFlip(2.0, nodes=["ann", "bob", "cleo", "dan"]).fit_transform(edges)
+    >>> noisy.shape, noisy.nodes.tolist()
+    ((4, 4), ['ann', 'bob', 'cleo', 'dan'])
     """
 
     _parameter_constraints = {

@@ -114,7 +114,7 @@ MISTAKES = [
     ("synthesize", ["--integers", "0", "--categories", "0=1"], "column of --categories"),
     ("synthesize", ["--column-bounds", "0", "0", "1"], "give one of them"),
     ("synthesize", ["--rows", "0"], "at least 1"),
-    ("graph", ["--nodes", "7"], "does not have 7 nodes"),
+    ("graph", ["--nodes", "7"], "--nodes states 7 nodes, but"),
     ("graph", ["--unknown"], "unrecognized arguments"),
 ]
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import re
 import warnings
 from pathlib import Path
@@ -18,6 +19,7 @@ from sklearn_dptda._cli._diagram_commands import _summary
 from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._main import COMMANDS
 from sklearn_dptda._cli._output import write_json
+from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
 from tests.cli._paying import ADJACENCY, LEDGER_OF_ONE, PAYING, ROWS, UPPER, call, quickly
 
@@ -214,9 +216,11 @@ def test_read_graph_of_each_format(folder):
     np.savetxt("edges.txt", ends, fmt="%d", header="a b", comments="")
     for name in ("graph.npy", "sparse.npz", "dense.npz", "graph.mtx"):
         np.testing.assert_array_equal(read_graph(name).toarray(), ADJACENCY)
-    np.testing.assert_array_equal(read_graph("edges.csv", 30).toarray(), ADJACENCY)
-    np.testing.assert_array_equal(read_graph("edges.txt", 30, header=True).toarray(), ADJACENCY)
-    assert read_graph("edges.csv", 31, directed=True).sum() == len(ends) + 5
+    for name, header in (("edges.csv", None), ("edges.txt", True)):
+        fitted = EdgeFlip(math.inf, nodes=30).fit(edges := read_graph(name, 30, header=header))
+        np.testing.assert_array_equal(fitted.transform(edges).toarray(), ADJACENCY)
+    directed = EdgeFlip(math.inf, nodes=31, directed=True)
+    assert directed.fit_transform(read_graph("edges.csv", 31)).sum() == len(ends) + 5
     assert main(["graph", "edges.csv", "--nodes", "30", "--epsilon", "20", "-o", "out"]) == 0
     noisy = load_npz("out/graph.npz")
     # Each of 435 pairs is flipped with probability 2e-9.
@@ -239,7 +243,8 @@ def test_graph_command_refuses_broken_graphs_in_one_line(folder, capsys):
         assert "secret" not in error and "77" not in error and "2.5" not in error
     assert main(["graph", "loop.csv", "--nodes", "30", "-o", "out"]) == 2
     error = capsys.readouterr().err
-    assert "Some lines of loop.csv join a node with itself. Remove these lines, or" in error
+    assert "some edges join a node with itself. Leave them out, or" in error
+    assert "pass --drop-self-loops" in error
     np.save("directed.npy", UPPER.astype(float))
     assert main(["graph", "directed.npy", "-o", "out"]) == 2
     assert "Pass --directed" in capsys.readouterr().err

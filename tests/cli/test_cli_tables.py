@@ -10,7 +10,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, save_npz
+from scipy.sparse import csr_array, load_npz, save_npz
 
 import sklearn_dptda
 from sklearn_dptda.__main__ import main
@@ -267,21 +267,19 @@ def test_graph_command_takes_edges_between_ids(folder, refused, capsys):
     (folder / "edges.csv").write_text("from,to\n" + "".join(f"{a},{b}\n" for a, b in EDGES))
     # Dan has no edge. The list is public and is not made from the edges.
     (folder / "ids.txt").write_text("dan\nann\n\ncy\nbob\n")
-    expected = np.zeros((4, 4))
-    expected[1:, 1:] = 1 - np.eye(3)
     options = ["--nodes", "ids.txt", "--header"]
     ids = ["dan", "ann", "cy", "bob"]
-    np.testing.assert_array_equal(read_graph("edges.csv", ids, header=True).toarray(), expected)
     error = refused("graph", "edges.csv", "--nodes", "ids.txt")
-    assert "missing from the list of --nodes" in error
+    assert "--nodes is a list of strings in which some ends of edges are missing" in error
     assert "If the first row names the columns, pass --header." in error
     assert "from," not in error
     (folder / "few.txt").write_text("ann\nbob\n")
     error = refused("graph", "edges.csv", "--nodes", "few.txt", "--header")
-    assert "Add them to the public list, or remove the rows." in error
-    assert "pass --header" not in error and "--nodes FILE" not in error and "cy" not in error
+    assert "Add them to this public list, or leave out these edges." in error
+    assert "pass --header" not in error and "cy" not in error
     error = refused("graph", "edges.csv", "--nodes", "4", "--header")
-    assert "not whole numbers from 0 to 3, in 4 of 4 rows" in error and "--nodes FILE" in error
+    assert "--nodes is 4, but some ends of edges are not whole numbers from 0 to 3" in error
+    assert "public list of the names of all nodes" in error
     (folder / "twice.txt").write_text("ann\nbob\nann\n")
     error = refused("graph", "edges.csv", "--nodes", "twice.txt", "--header")
     assert "list of different ids" in error and "ann" not in error
@@ -291,6 +289,10 @@ def test_graph_command_takes_edges_between_ids(folder, refused, capsys):
     assert main(["graph", "edges.csv", *options, "--epsilon", "20", "-o", "out"]) == 0
     content = json.loads((folder / "out" / "graph.json").read_text())
     assert content["nodes"] == ids and content["n_nodes"] == 4
+    # Each of 6 pairs is flipped with probability 2e-9.
+    expected = np.zeros((4, 4))
+    expected[1:, 1:] = 1 - np.eye(3)
+    np.testing.assert_array_equal(load_npz("out/graph.npz").toarray(), expected)
 
 
 @pytest.mark.conformance

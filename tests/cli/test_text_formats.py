@@ -127,17 +127,13 @@ def test_read_cells_takes_headers_without_the_name_of_the_rows(tmp_path):
     assert names == ["", "x", "y"] and cells.shape == (4, 3) and found.n_headers == 1
 
 
-def test_read_graph_takes_pairs_and_weights_and_drops_loops(tmp_path, capsys):
+def test_read_graph_takes_pairs_and_leaves_out_weights(tmp_path, capsys):
     path = tmp_path / "e.csv"
     path.write_text("0,1\n1,2\n")
-    assert read_graph(path, 3).sum() == 4
+    assert read_graph(path, 3) == [(0, 1), (1, 2)]
     path.write_text("0 1 0.5\n1 2 0.25\n")
-    assert read_graph(path, 3).sum() == 4
+    assert read_graph(path, 3) == [(0, 1), (1, 2)]
     assert "such as weights, are left out" in capsys.readouterr().err
-    path.write_text("0,1\n2,2\n1,2\n")
-    with pytest.raises(ValueError, match="pass --drop-self-loops"):
-        read_graph(path, 3)
-    assert read_graph(path, 3, drop_self_loops=True).sum() == 4
 
 
 def test_formats_print_as_the_options_that_state_them(tmp_path):

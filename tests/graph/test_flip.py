@@ -8,7 +8,6 @@ from functools import partial
 
 import networkx
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import bsr_array, coo_array, csc_array, csr_array
 from sklearn.pipeline import make_pipeline
@@ -269,38 +268,6 @@ def test_edge_flip_refuses_networkx_weights_with_advice(weight):
     # The advice of the message keeps all edges.
     kept = networkx.to_scipy_sparse_array(graph, weight=None)
     assert EdgeFlip(math.inf).fit_transform(kept).nnz == 4
-
-
-NAMES = [("ann", "bob"), ("bob", "cy"), ("cy", "dan")]
-
-
-@pytest.mark.parametrize(
-    "edges",
-    [
-        NAMES,
-        NAMES[:2],
-        np.array(NAMES, dtype=object),
-        pd.DataFrame(NAMES, columns=["from", "to"]),
-        pd.DataFrame([(0, 1), (1, 2), (2, 3)], columns=["from", "to"]),
-        [(0, 1), (1, 2), (2, 3)],
-        np.array([(0, 1), (1, 0), (0, 1)]),
-    ],
-)
-def test_edge_flip_refuses_lists_of_edges_with_advice(edges):
-    with pytest.raises(ValueError, match=r"list of edges.*add_edges_from") as caught:
-        EdgeFlip().fit(edges)
-    assert not any(name in str(caught.value) for name in ("ann", "bob"))
-    graph = networkx.Graph()
-    graph.add_edges_from(np.asarray(edges).tolist())
-    EdgeFlip().fit(graph)
-
-
-def test_edge_flip_refuses_self_loops_with_advice():
-    graph = networkx.Graph([(0, 1), (1, 1)])
-    with pytest.raises(ValueError, match=r"remove_edges_from\(list\(networkx.selfloop_edges"):
-        EdgeFlip().fit(graph)
-    graph.remove_edges_from(list(networkx.selfloop_edges(graph)))
-    EdgeFlip().fit(graph)
 
 
 def test_edge_flip_takes_graph_without_edges():
