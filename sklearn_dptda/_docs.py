@@ -478,6 +478,17 @@ FRAGMENTS = {
             :func:`joblib.parallel_config` context; -1 uses all processors.
     """,
     # Graphs.
+    "missing_values": """
+        missing : bool or list, default=False
+            Whether values may be missing: None or NaN, in all columns whose type allows them, or in
+            the columns of this list. A missing value is then taken from the nearest centre of the
+            fit, and the share of missing values is released within the same budget. Otherwise,
+            missing values are refused.
+    """,
+    "share_of_missing_values": """
+        missing_share_ : ndarray of shape (n_features,)
+            Private share of the rows whose value is missing, for each column.
+    """,
     "flip_parameters": """
         nodes : int or array-like of shape (n_nodes,), default=None
             Public number of all nodes, or public list of their names, which are strings or

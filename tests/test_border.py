@@ -232,6 +232,8 @@ def inputs_of(estimator):
         return
     of_people = parameters.get("groups") is not None
     for first, seconds in (people if of_people else tables)(tags.adjacency):
+        if parameters.get("missing"):
+            first, seconds = _with_gaps(first, of_people), [_with_gaps(X, True) for X in seconds]
         if parameters.get("categories"):
             first, *seconds = map(_with_words, [first, *seconds])
         if tags.labels:
@@ -242,6 +244,18 @@ def inputs_of(estimator):
                 labelled[-1][1][: 1 if not of_people else np.sum(first["who"] == 0)] ^= 1
             first, seconds = (first, _labels_of(first)), labelled
         yield first, seconds
+
+
+def _with_gaps(X, of_record):
+    """Make values missing: in the last row, and in the record that differs, if it is there."""
+    X = X.copy()
+    values = X if isinstance(X, np.ndarray) else X[["a", "b"]].to_numpy()
+    values[-1, 1] = np.nan
+    if isinstance(X, np.ndarray):
+        values[: int(of_record)] = np.nan
+        return X
+    values[X["who"] == 0] = np.nan
+    return X.assign(a=values[:, 0], b=values[:, 1])
 
 
 def _with_words(X):

@@ -42,7 +42,7 @@ class Option(NamedTuple):
         members = [kind] if get_origin(kind) is Literal else [*get_args(kind), kind]
         items = next((get_args(m)[0] for m in members if get_origin(m) is Sequence), None)
         takes = {"help": text, "required": parameter.default is inspect.Parameter.empty}
-        if kind is bool:
+        if bool in members:
             return cls(flag, takes | SWITCH)
         if str in members or any(get_origin(member) is Literal for member in members):
             return cls(flag, takes | {"type": _word_or_number, "metavar": "VALUE"})

@@ -84,16 +84,18 @@ def suggestions(path, facts, table, columns=None):
         header = ["--header"] * bool(table.names)
         found.append(["graph", shared[0], *header, "--nodes NUMBER_OR_FILE", "-o graph"])
     features = facts.features()
-    # Rows with a gap are left out, so a column that is mostly empty would leave none. A column of
-    # one value has no clusters.
+    # A diagram leaves out rows with a gap, so a column that is mostly empty would leave none. A
+    # column of one value has no clusters.
     most = facts.n_rows / 2
     numeric = [c for c in features if c.is_numeric and c.n_missing < most and c.n_values > 1]
     chosen = [*shared, *_columns(numeric, facts, columns)]
-    box = ["--bounds", *["LOW HIGH"] * len(numeric), *_gaps(numeric), "--epsilon 1"]
+    box = ["--bounds", *["LOW HIGH"] * len(numeric)]
     if numeric:
-        found.append(["cluster", *chosen, *box, "-o clusters"])
+        gaps = _if_some_are_missing("--missing", numeric)
+        found.append(["cluster", *chosen, *box, *gaps, "--epsilon 1", "-o clusters"])
     if 1 < len(numeric) <= _MOST_COORDINATES:
-        found.append(["diagram", *chosen, *box, "-o diagram"])
+        gaps = _if_some_are_missing("--drop-incomplete", numeric)
+        found.append(["diagram", *chosen, *box, *gaps, "--epsilon 1", "-o diagram"])
     if features:
         parts = ["synthesize", *shared, *_columns(features, facts, columns)]
         names = {c.name: shlex.quote(str(c.name)) for c in features}
@@ -102,7 +104,7 @@ def suggestions(path, facts, table, columns=None):
         parts += ["--integers", *whole] * bool(whole)
         listed = [shlex.quote(f"{c.name}=A,B,C") for c in features if not c.is_numeric]
         parts += ["--categories", *listed] * bool(listed)
-        parts += ["--missing"] * any(column.n_missing for column in features)
+        parts += _if_some_are_missing("--missing", features)
         found.append([*parts, "--epsilon 1", "-o synthetic"])
     return [_wrapped(["python -m sklearn_dptda", *parts]) for parts in found]
 
@@ -132,8 +134,8 @@ def _columns(chosen, facts, given):
     return ["--columns", *(shlex.quote(str(column.name)) for column in chosen)]
 
 
-def _gaps(columns):
-    return ["--drop-incomplete"] if any(column.n_missing for column in columns) else []
+def _if_some_are_missing(option, columns):
+    return [option] if any(column.n_missing for column in columns) else []
 
 
 def _are_edges(facts, table):

@@ -108,7 +108,7 @@ class PayingCommand(Command):
     def prepare(self) -> Any:
         """Read and check the records."""
         self.records = self.read()
-        return self.records.numbers()
+        return self.records.numbers(getattr(self.private, "missing", False))
 
     def read(self) -> Table:
         """Read the file of rows."""

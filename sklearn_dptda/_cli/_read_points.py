@@ -108,9 +108,9 @@ class Table(NamedTuple):
         """The decimal mark of numbers in texts."""
         return "." if self.form is None else self.form.decimal
 
-    def numbers(self):
+    def numbers(self, keeps_gaps=False):
         """Return the cells as floats, and warn of a column that seems to identify people."""
-        points = as_numbers(self.path, self.cells, self.labels, self.decimal)
+        points = as_numbers(self.path, self.cells, self.labels, self.decimal, keeps_gaps)
         if remark_on_ids(self.names or ()):
             tell(
                 "warning: a column seems to identify people or rows, and counts as a coordinate. "

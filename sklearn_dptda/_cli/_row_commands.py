@@ -6,7 +6,7 @@ from inspect import signature
 import numpy as np
 from sklearn.base import clone
 
-from sklearn_dptda._cli._command import SEVERAL, SWITCH, at_least_one
+from sklearn_dptda._cli._command import SEVERAL, at_least_one
 from sklearn_dptda._cli._output import refuse_formulas
 from sklearn_dptda._cli._paid_run import PayingCommand
 from sklearn_dptda._cli._read_points import (
@@ -171,6 +171,8 @@ class Cluster(_RowCommand):
         yield f"{len(sums)} cluster(s) of weight {', '.join(sums)}"
         yield self._noise()
         yield f"share of rows outside the bounds: {self.private.clipped_share_:.2g}"
+        if _keeps_gaps(self.private):
+            yield f"largest share of missing cells: {self.private.missing_share_.max():.2g}"
 
     def content(self):
         private = self.private
@@ -190,6 +192,7 @@ class Cluster(_RowCommand):
             "bounds": list(private.bounds_),
             "units": private.units_,
             "clipped_share": private.clipped_share_,
+            **({"missing_share": private.missing_share_} if _keeps_gaps(private) else {}),
         }
 
     def table(self):
@@ -197,6 +200,10 @@ class Cluster(_RowCommand):
         header = ["component", "cluster", "weight", *(f"mean_{n}" for n in self.column_names())]
         rows = zip(range(len(means)), labels, self.private.weights_, *means.T, strict=True)
         return header, rows
+
+
+def _keeps_gaps(private):
+    return bool(getattr(private, "missing", False))
 
 
 class Synthesize(_RowCommand):
@@ -244,11 +251,6 @@ class Synthesize(_RowCommand):
         },
         "--integers": SEVERAL
         | {"default": [], "metavar": "NAME", "help": "columns of whole numbers"},
-        "--missing": SWITCH
-        | {
-            "help": "keep missing cells: their share in each column is released as well, and cells "
-            "of the synthetic rows are empty"
-        },
         "--rows": {
             "type": at_least_one,
             "help": "number of synthetic rows (default: a private estimate of the number of rows)",
@@ -257,7 +259,7 @@ class Synthesize(_RowCommand):
     kinds = (PrivateMeasure,)
     # Metric privacy is another guarantee, and the columns of categories have an option of their
     # own.
-    hidden = frozenset({"method", "alpha", "categories", "target", "missing"})
+    hidden = frozenset({"method", "alpha", "categories", "target"})
 
     def __init__(self, args):
         super().__init__(args)
@@ -294,8 +296,7 @@ class Synthesize(_RowCommand):
             self.private.set_params(bounds=self._by_place("--column-bounds", self.intervals))
         if choices:
             self.private.set_params(categories=choices)
-        self.private.set_params(missing=self.args.missing)
-        return _typed(table, choices, self.args.missing)
+        return _typed(table, choices, self.private.missing)
 
     def _by_place(self, option, pairs):
         """Return the value of each column for which an option has a pair of a name and a value."""

@@ -1,12 +1,13 @@
 """A Gaussian mixture under differential privacy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp, softmax
 from sklearn.base import DensityMixin
 from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state, check_scalar
@@ -74,6 +75,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     %(row_groups)s
     %(column_units)s
     %(mixture_fit)s
+    %(missing_values)s
     %(fit_accountant_and_random_state)s
 
     Attributes
@@ -81,6 +83,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     %(mixture_covariances)s
     %(noise_of_components)s
     %(bounds_of_rows)s
+    %(share_of_missing_values)s
     %(fit_guarantee_and_columns)s
 
     See Also
@@ -127,6 +130,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "units": [StrOptions({"columns", "bounds"}), "array-like"],
         "covariance_type": [StrOptions({"auto", *COVARIANCE_TYPES})],
+        "missing": ["boolean", list, tuple],
     }
     # Number of k-means steps, and of mixture steps; None: as many as private numbers allow for.
     # Studies of single steps change these numbers in subclasses.
@@ -145,6 +149,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         unit: str = "one row",
         units: ColumnUnits = "columns",
         covariance_type: CovarianceType | Literal["auto"] = "auto",
+        missing: bool | Sequence[Any] = False,
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -157,6 +162,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         self.unit = unit
         self.units = units
         self.covariance_type = covariance_type
+        self.missing = missing
         self.accountant = accountant
         self.random_state = random_state
 
@@ -263,7 +269,10 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
 
         %(one_number_for_each_row)s
         """
-        return self._given_mixture().score_samples(self._rows(X))
+        rows = self._rows(X)
+        if np.isnan(rows).any():
+            return logsumexp(self._mixture().log_joint_of_known(rows), axis=1)
+        return self._given_mixture().score_samples(rows)
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Mean log density of rows under the private mixture. It is *not* private.
@@ -294,7 +303,10 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         -------
         ndarray of shape (n_samples, n_kept)
         """
-        return self._given_mixture().predict_proba(self._rows(X))
+        rows = self._rows(X)
+        if np.isnan(rows).any():
+            return softmax(self._mixture().log_joint_of_known(rows), axis=1)
+        return self._given_mixture().predict_proba(rows)
 
     fit_predict = fit_predict
 
@@ -328,7 +340,11 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         rng = check_random_state(random_state)
         rows, _ = self._given_mixture(rng).sample(n_samples)
         # scikit-learn returns the rows component by component.
-        return self._columns.of_numbers(rng.permutation(rows), self._box.low, self._box.high)
+        rows = rng.permutation(rows)
+        shares, missing = getattr(self, "missing_share_", None), None
+        if shares is not None and shares.any():
+            missing = rng.random_sample(rows.shape) < shares
+        return self._columns.of_numbers(rows, self._box.low, self._box.high, missing)
 
 
 def given_mixture(

@@ -151,6 +151,20 @@ class MixtureDensity:
             out[start : start + size] = self.log_scales - 0.5 * squares
         return out
 
+    def log_joint_of_known(self, X: FloatArray) -> FloatArray:
+        """The same for rows with missing values, from the density of their other columns."""
+        joint = np.empty((len(X), self.n_components))
+        patterns, which = np.unique(~np.isnan(X), axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            rows, columns = np.flatnonzero(which.ravel() == number), np.flatnonzero(pattern)
+            if len(columns) == 0:
+                joint[rows] = np.log(self.weights)
+                continue
+            covariances = self.covariances[:, columns[:, None], columns]
+            marginal = MixtureDensity(self.weights, self.means[:, columns], covariances)
+            joint[rows] = marginal.log_joint(X[np.ix_(rows, columns)])
+        return joint
+
     def height(self, X: FloatArray) -> FloatArray:
         """Negative log density of each row."""
         joint = self.log_joint(X)

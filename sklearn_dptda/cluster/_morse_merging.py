@@ -5,12 +5,13 @@ The mixture is given, or private and fitted first.
 Proof: doc/theory/private_mixtures.md, "Starts, numbers of steps, kinds of covariances".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClusterMixin, MetaEstimatorMixin, clone
 from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import Pipeline
@@ -107,7 +108,13 @@ class MergedModesMixin:
         density, members = self._mixture(), np.eye(self.n_clusters_)[self.component_labels_]
         out = np.empty((len(X), members.shape[1]))
         for rows in gen_batches(len(X), BATCH_ROWS):
-            out[rows] = density.responsibilities(np.asarray(X[rows], dtype=float)) @ members
+            some = np.asarray(X[rows], dtype=float)
+            shares = (
+                softmax(density.log_joint_of_known(some), axis=1)
+                if np.isnan(some).any()
+                else density.responsibilities(some)
+            )
+            out[rows] = shares @ members
         return out
 
     def _labels(self, X: FloatArray) -> IntArray:
@@ -385,6 +392,7 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
         unit: str = "one row",
         units: ColumnUnits = "columns",
         covariance_type: CovarianceType | Literal["auto"] = "auto",
+        missing: bool | Sequence[Any] = False,
         merge_threshold: float | None = None,
         min_cluster_weight: float = 0.0,
         accountant: PrivacyAccountant | None = None,
@@ -400,6 +408,7 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
             unit=unit,
             units=units,
             covariance_type=covariance_type,
+            missing=missing,
             accountant=accountant,
             random_state=random_state,
         )

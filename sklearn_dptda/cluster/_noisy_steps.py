@@ -248,7 +248,7 @@ def kmeans_steps(
         # The first radius is wide, since centres may be far from their records.
         radius = residual_radius(data, len(centres)) * (2.0 if step == 0 else 1.0)
         moments = budget.release(
-            data.rows,
+            data.rows_beside(centres),
             _nearest_assignment(data, centres, radius),
             len(centres),
             weights=KMEANS_WEIGHTS[budget.adjacency],
@@ -388,16 +388,22 @@ def mixture_steps(
     radius = residual_radius(data, len(centres))
     density: MixtureDensity | None = None
     now: CovarianceType = "full" if kind == "auto" else kind
+    known = data.rows.known
+    if known is not None and kind == "spherical":
+        known = np.full_like(known, known.mean())
 
     def step(step_share: float) -> MixtureStep:
         moments = data.budget.release(
-            data.rows,
+            data.rows_beside(centres),
             _assignment(data, centres, density, radius),
             len(centres),
             weights=_MIXTURE_WEIGHTS,
             share=step_share,
             kind=now,
         )
+        complete = moments.of_known(known)
+        # Sums are exact at the centres of the known values, to which all steps together lead.
+        moments = replace(complete, sums=moments.sums, sd_sum=moments.sd_sum)
         return MixtureStep(centres, radius, moments, floor)
 
     for _ in range(n_steps - 1):

@@ -1,11 +1,13 @@
 """Private k-means: the base class of its estimators, and the algorithm of Lloyd."""
 
+from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.metrics.pairwise import euclidean_distances, nan_euclidean_distances
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import (
@@ -125,6 +127,9 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
 
     def _distances(self, X: ArrayLike) -> FloatArray:
         rows, centres = self._rows(X) / self.units_, self.cluster_centers_ / self.units_
+        if np.isnan(rows).any():
+            # A row without any value has no distance. It is as far from all centres.
+            return np.nan_to_num(nan_euclidean_distances(rows, centres))
         distances: FloatArray = euclidean_distances(rows, centres)
         return distances
 
@@ -175,6 +180,7 @@ class DPLloyd(PrivateKMeans):
         covariances of few clusters, start from public centres instead. None: four,
         six or eight, by the noisy number of rows for each cluster.
     %(cluster_covariances)s
+    %(missing_values)s
     %(fit_accountant_and_random_state)s
 
     Attributes
@@ -183,6 +189,7 @@ class DPLloyd(PrivateKMeans):
         Private centres.
     %(cluster_weights_and_covariances)s
     %(bounds_of_rows)s
+    %(share_of_missing_values)s
     %(fit_guarantee_and_columns)s
 
     See Also
@@ -221,6 +228,7 @@ class DPLloyd(PrivateKMeans):
     _parameter_constraints = {
         **PrivateKMeans._parameter_constraints,
         "n_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "missing": ["boolean", list, tuple],
     }
 
     def __init__(
@@ -236,6 +244,7 @@ class DPLloyd(PrivateKMeans):
         units: ColumnUnits = "columns",
         n_iter: int | None = None,
         covariance_share: float = 0.0,
+        missing: bool | Sequence[Any] = False,
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -249,6 +258,7 @@ class DPLloyd(PrivateKMeans):
         self.units = units
         self.n_iter = n_iter
         self.covariance_share = covariance_share
+        self.missing = missing
         self.accountant = accountant
         self.random_state = random_state
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.rows._assignments import clip_norm, in_norm, one_cell
+from sklearn_dptda.rows._assignments import clip_norm, in_norm, one_cell, with_nearest_values
 from sklearn_dptda.rows._localisation import NORMAL_SPREAD, localise
 from sklearn_dptda.rows._moments import KEPT, FitBudget, MomentWeights
 from sklearn_dptda.rows._rows import Rows
@@ -82,6 +82,12 @@ class Standardised:
         """Largest norm of a record, which is public."""
         return largest_norm(self.n_features)
 
+    def rows_beside(self, centres: FloatArray) -> Rows:
+        """Rows whose missing values are those of the centre that is nearest by the other values."""
+        if self.rows.known is None:
+            return self.rows
+        return self.rows.map(partial(with_nearest_values, centres=centres, limit=self.limit))
+
     def remarks(self) -> list[str]:
         """Text of a warning if one column decides the clusters."""
         j = int(self.shares.argmax())
@@ -132,7 +138,7 @@ def standardise(
         weights=_STANDARD_WEIGHTS,
         share=UNITS.standard_share,
         kind="full" if d <= UNITS.most_turned else "diag",
-    )
+    ).of_known(rows.known)
     count = moments.floored_counts[0]
     offset = radius * moments.sums[0] / count
     offset = offset / max(float(np.linalg.norm(offset)) / ball, 1.0)
@@ -151,8 +157,9 @@ def standardise(
     values, vectors = np.linalg.eigh(covariance / np.outer(scales, scales))
     shares = (np.diag(covariance) - KEPT * noise / d**0.5) / (d * np.square(scales))
     centre, scales = wide * centre, wide * scales
+    in_units = _in_units if rows.known is None else _in_units_with_gaps
     return Standardised(
-        rows.map(partial(_in_units, centre=centre, scales=scales, limit=largest_norm(d))),
+        rows.map(partial(in_units, centre=centre, scales=scales, limit=largest_norm(d))),
         centre,
         scales,
         vectors * np.sqrt(np.clip(values, UNITS.flat, d)),
@@ -220,3 +227,10 @@ def _divided(part: FloatArray, by: FloatArray) -> FloatArray:
 
 def _in_units(part: FloatArray, centre: FloatArray, scales: FloatArray, limit: float) -> FloatArray:
     return clip_norm((part - centre) / scales, limit) * limit
+
+
+def _in_units_with_gaps(
+    part: FloatArray, centre: FloatArray, scales: FloatArray, limit: float
+) -> FloatArray:
+    gaps = np.isnan(part)
+    return np.where(gaps, np.nan, _in_units(np.where(gaps, centre, part), centre, scales, limit))

@@ -4,7 +4,7 @@ Proof: doc/theory/private_discriminants.md, "What is released".
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -63,6 +63,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
+    %(missing_values)s
     %(fit_accountant_and_random_state)s
 
     Attributes
@@ -80,6 +81,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         Intercepts.
     %(bounds_of_rows)s
+    %(share_of_missing_values)s
     %(fit_guarantee_and_columns)s
 
     See Also
@@ -120,6 +122,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
     _parameter_constraints = {
         **PrivateRowsEstimator._parameter_constraints,
         "classes": ["array-like", None],
+        "missing": ["boolean", list, tuple],
     }
 
     def __init__(
@@ -132,6 +135,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
         unit: str = "one row",
+        missing: bool | Sequence[Any] = False,
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -142,6 +146,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         self.adjacency = adjacency
         self.groups = groups
         self.unit = unit
+        self.missing = missing
         self.accountant = accountant
         self.random_state = random_state
 
@@ -330,8 +335,25 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
             For two classes, the score of the second class minus that of the first.
         """
-        scores: FloatArray = self._rows(X) @ self.coef_.T + self.intercept_
+        rows = self._rows(X)
+        if np.isnan(rows).any():
+            rows = self._completed(rows)
+        scores: FloatArray = rows @ self.coef_.T + self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _completed(self, rows: FloatArray) -> FloatArray:
+        """Rows whose missing values are their means given the other values, over all classes."""
+        mean = self.priors_ @ self.means_
+        away = self.means_ - mean
+        covariance = self.covariance_ + (away.T * self.priors_) @ away
+        filled = rows.copy()
+        patterns, which = np.unique(np.isnan(rows), axis=0, return_inverse=True)
+        for number, gaps in enumerate(patterns):
+            some, known = np.flatnonzero(which.ravel() == number), ~gaps
+            slopes = np.linalg.pinv(covariance[np.ix_(known, known)], hermitian=True)
+            offsets = (rows[some][:, known] - mean[known]) @ slopes
+            filled[np.ix_(some, gaps)] = mean[gaps] + offsets @ covariance[np.ix_(known, gaps)]
+        return filled
 
     @by_rows
     def predict(self, X: ArrayLike) -> NDArray[Any]:

@@ -15,7 +15,7 @@ Proof: doc/theory/private_discriminants.md, "What is read off".
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
@@ -41,7 +41,7 @@ from sklearn_dptda.rows._moments import (
     entry_noise,
     release_outer_products,
 )
-from sklearn_dptda.rows._rows import Rows, Tally
+from sklearn_dptda.rows._rows import Rows, Tally, about
 from sklearn_dptda.utils._frames import beside, open_frame
 from sklearn_dptda.utils._tasks import DaskParts, delayed_parts, of_dask
 from sklearn_dptda.utils._validation import refuse_lossy, without_quotes
@@ -275,6 +275,10 @@ def learn(rows: Rows, n_classes: int, budget: FitBudget, *, narrow: bool) -> Dis
     whitening, budget = _whitening(features, ball, budget, shares.covariance)
     radius = in_norm(_radius(whitening, ball.n, n_classes, budget), d, budget.norm)
     moments = _class_moments(rows, whitening, radius, n_classes, budget)
+    if features.known is not None:
+        # In the columns themselves, the sums are without the missing values.
+        sums = moments.sums @ whitening.colour / features.known
+        moments = replace(moments, sums=sums @ whitening.white)
     found = _read_off(moments, whitening, radius)
     return found.moved(np.full(d, middle), np.full(d, half))
 
@@ -300,7 +304,8 @@ def _part_of_cube(rows: Rows, budget: FitBudget, share: float) -> tuple[float, f
 
 def _outside(part: FloatArray, parts: list[tuple[float, float]]) -> IntArray:
     """Number of rows beyond each part of the cube."""
-    least, most = part.min(axis=1), part.max(axis=1)
+    # These leave out missing values.
+    least, most = np.fmin.reduce(part, axis=1), np.fmax.reduce(part, axis=1)
     return np.array([np.sum((least < low) | (most > high)) for low, high in parts])
 
 
@@ -362,6 +367,11 @@ def _whitening(
     drawn_in = partial(_drawn_in, centre=ball.centre, radius=radius, norm=budget.norm)
     unit = radius**2 / max(ball.n, 1.0)
     covariance = unit * release_outer_products(rows, drawn_in, budget, share)
+    if rows.known is not None:
+        # The products of missing values, whose residuals are zero, are not in the sum.
+        products = np.outer(rows.known, rows.known)
+        np.fill_diagonal(products, rows.known)
+        covariance /= products
     edge, squared_noise = 2 * unit * off * math.sqrt(d), (unit * frobenius) ** 2
     variance = max(float(np.trace(covariance)) / d, edge / d, _TINY)
     deviation = covariance - variance * np.eye(d)
@@ -382,7 +392,7 @@ def _whitening(
 
 
 def _drawn_in(part: FloatArray, centre: FloatArray, radius: float, norm: Norm) -> FloatArray:
-    return clip_norm(part - centre, radius, norm)
+    return clip_norm(about(part, centre), radius, norm)
 
 
 def _radius(whitening: _Whitening, n_rows: float, n_classes: int, budget: FitBudget) -> float:
@@ -425,7 +435,7 @@ def _whitened_residuals(
     norm: Norm,
 ) -> FloatArray:
     # Not a matrix product, whose rounding of a row may depend on the other rows.
-    moved = part[:, :-1] - centre
+    moved = about(part[:, :-1], centre)
     columns = [row_products(moved, column) for column in white.T]
     return clip_norm(np.column_stack(columns), radius, norm)
 

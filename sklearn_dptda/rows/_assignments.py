@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.rows._rows import about
 
 Norm: TypeAlias = Literal["l1", "l2"]
 # A function from the rows of a batch and their cells to the residuals of the rows.
@@ -112,6 +113,26 @@ def _nearest(part: FloatArray, products: ExactProducts, halves: FloatArray) -> I
     return nearest
 
 
+def with_nearest_values(part: FloatArray, centres: FloatArray, limit: float) -> FloatArray:
+    """Rows whose missing values are those of the centre that is nearest by the other values.
+
+    The rows have been clipped to ``limit``.
+    Proof: doc/theory/private_mixtures.md, "Missing values".
+    """
+    gaps = np.isnan(part)
+    some = np.flatnonzero(gaps.any(axis=1))
+    filled, gaps = part.copy(), gaps[some]
+    known = np.where(gaps, 0.0, part[some])
+    halves = 0.5 * centres**2
+    products = ExactProducts.of(-centres, limit).batches(known)
+    # The square of a centre is without its coordinates of the missing values.
+    of_gaps = ExactProducts.of(halves, 1.0).batches(gaps.astype(float))
+    for (rows, scores), (_, squares) in zip(products, of_gaps, strict=True):
+        nearest = (scores + (halves.sum(axis=1) - squares)).argmin(axis=1)
+        filled[some[rows]] = np.where(gaps[rows], centres[nearest], known[rows])
+    return filled
+
+
 def residuals_about(centres: FloatArray, radius: Any, norm: Norm) -> Residuals:
     """Return a function from rows and their cells to clipped residuals in units of ``radius``.
 
@@ -145,4 +166,4 @@ def one_cell(centre: FloatArray, radius: float, norm: Norm) -> Assignment:
 def _one(
     batch: FloatArray, centre: FloatArray, radius: float, norm: Norm
 ) -> tuple[IntArray, FloatArray]:
-    return np.zeros(len(batch), dtype=np.intp), clip_norm(batch - centre, radius, norm)
+    return np.zeros(len(batch), dtype=np.intp), clip_norm(about(batch, centre), radius, norm)

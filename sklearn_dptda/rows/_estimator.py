@@ -2,7 +2,7 @@
 
 import math
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -27,11 +27,11 @@ from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._intervals import Intervals, public_units
 from sklearn_dptda.rows._localisation import box_within, private_box, rows_for_box
-from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
-from sklearn_dptda.rows._rows import MASS, Box, Rows, count_beyond
-from sklearn_dptda.rows._tables import as_given, check_rows, open_chunks
+from sklearn_dptda.rows._moments import KEPT, FitBudget, GaussianBudget, LaplaceBudget
+from sklearn_dptda.rows._rows import MASS, Box, Rows, count_beyond, count_missing
+from sklearn_dptda.rows._tables import Coded, check_rows, open_chunks, with_gaps
 from sklearn_dptda.utils._bounds import bounds_by_column
-from sklearn_dptda.utils._frames import Columns, column_names
+from sklearn_dptda.utils._frames import Columns, column_names, without_column
 from sklearn_dptda.utils._people import (
     check_number_of_people,
     check_one_label,
@@ -56,6 +56,10 @@ BOUNDS_SHARE, _SHARE_WITHIN = 0.2, 0.1
 # At epsilon 1, the noise is about 60 rows ("l2", delta=1e-6) or 94 rows ("l1"), and more after
 # private bounds.
 _SHARES_OF_CLIPPED_COUNT = {"l2": 0.005, "l1": 0.015}
+# The same for counting the missing values of each column, if there may be any.
+_SHARES_OF_MISSING = {"l2": 0.01, "l1": 0.03}
+# Least share of known values by which sums are divided.
+_LEAST_KNOWN = 0.1
 # A fit warns if more than this share of the rows is outside the bounds ...
 _MANY_CLIPPED = 0.05
 # ... by a margin of this many standard deviations of the noise. Laplace noise exceeds the margin
@@ -223,15 +227,20 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:
         """Check a table before further ones are read, and return its rows and columns."""
-        rows = check_rows(self, table, **options)
-        columns = Columns.of(table, rows.shape[1])
-        self._check_features(rows.shape[1])
-        self._public_bounds(rows.shape[1])
+        coded = self._coding()(table)
+        rows = check_rows(self, coded.table, coded.gaps, **options)
+        columns = Columns.of(table, rows.shape[1], coded.choices)
+        self._check_columns(columns)
         return rows, columns
 
-    def _coding(self) -> Callable[[Any], tuple[Any, Mapping[int, list[Any]]]]:
-        """Function from a chunk to a table of numbers and the public lists of their meanings."""
-        return as_given
+    def _check_columns(self, columns: Columns) -> None:
+        """Refuse columns that do not fit the parameters, before anything is paid."""
+        self._check_features(len(columns.names))
+        self._public_bounds(len(columns.names))
+
+    def _coding(self) -> Callable[[Any], Coded]:
+        """Function from a table to one of numbers, and to what is public about its columns."""
+        return partial(with_gaps, getattr(self, "missing", False))
 
     def _check_features(self, n_features: int) -> None:
         """Refuse rows with the wrong number of columns, before anything is paid."""
@@ -327,7 +336,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         found = self._measured(found, self._public_units(*given))
         low, high = found.low, found.high
         remedy = _remedy(int(np.isnan(given[0]).sum()), np.array_equal(given, (low, high)))
-        budget, remarks = self._count_clipped(rows, low, high, budget, remedy)
+        budget, n, remarks = self._count_clipped(rows, low, high, budget, remedy)
+        rows, budget = self._count_missing(rows, n, budget)
         box = Box.centred(low, high, self._has_one_unit(), (found.left, found.right))
         box = replace(box, spreads=found.spreads / box.unit)
         self.units_ = box.unit
@@ -462,19 +472,51 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _count_clipped(
         self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, remedy: str
-    ) -> tuple[FitBudget, list[str]]:
-        """Release the share of rows outside the bounds. Return the budget left and a warning."""
+    ) -> tuple[FitBudget, float, list[str]]:
+        """Release the share of rows outside the bounds.
+
+        Returns the remaining budget, the noisy number of rows, and a warning, if there is one.
+        """
         outside = rows.sum(partial(count_beyond, low=low, high=high))
         share = _SHARES_OF_CLIPPED_COUNT[budget.norm]
         noisy, deviation = budget.noisy_counts(np.array([rows.n_rows - outside, outside]), 1, share)
         n = max(noisy.sum(), 1.0)
         self.clipped_share_ = float(np.clip(noisy[1] / n, 0.0, 1.0))
         if not many_clipped(noisy[1], deviation, n):
-            return budget.rest(share), []
-        return budget.rest(share), [
-            f"{self.clipped_share_:.0%} of the rows lie outside the bounds and are clipped to "
-            f"them: give {remedy}."
-        ]
+            return budget.rest(share), n, []
+        return (
+            budget.rest(share),
+            n,
+            [
+                f"{self.clipped_share_:.0%} of the rows lie outside the bounds and are clipped to "
+                f"them: give {remedy}."
+            ],
+        )
+
+    def _count_missing(self, rows: Rows, n: float, budget: FitBudget) -> tuple[Rows, FitBudget]:
+        """Release the share of missing values of each column, if there may be any.
+
+        ``n`` is the noisy number of rows. Returns the rows with what the estimator may rely on, and
+        the remaining budget.
+        Proof: doc/theory/private_mixtures.md, "Missing values".
+        """
+        if not hasattr(self, "missing"):
+            return rows, budget
+        self.missing_share_ = np.zeros(self.n_features_in_)
+        gaps = cast(Columns, rows.columns).with_gaps(self.missing)
+        # Labels, which may follow the columns, are never missing.
+        places = sorted(gaps & set(range(self.n_features_in_)))
+        if not places:
+            return rows, budget
+        counts = rows.selected(places).sum(count_missing)
+        share = _SHARES_OF_MISSING[budget.norm]
+        noisy, deviation = budget.noisy_counts(counts, len(places), share)
+        self.missing_share_[places] = np.clip(noisy / n, 0.0, 1.0)
+        # Noise alone must not make sums larger.
+        certain = np.clip((noisy - KEPT * deviation) / n, 0.0, 1 - _LEAST_KNOWN)
+        known = np.ones(rows.n_features)
+        known[places] = 1 - certain
+        return replace(rows, known=known), budget.rest(share)
 
     # Further methods that subclasses may override, and rows after the fit.
 
@@ -491,11 +533,16 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         check_is_fitted(self)
         low, high = self.bounds_
         reach = _FAR_WIDTHS * (high - low)
-        return np.clip(check_rows(self, X, reset=False), low - reach, high + reach)
+        owner = self.groups if hasattr(self, "groups") else None
+        coded = self._coding()(without_column(X, owner))
+        return np.clip(
+            check_rows(self, coded.table, coded.gaps, reset=False), low - reach, high + reach
+        )
 
     def __sklearn_tags__(self) -> Tags:
         """Return the tags of the estimator, including those of its privacy."""
         tags = super().__sklearn_tags__()
         tags.privacy.adjacency = self.adjacency
         tags.privacy.ragged = True
+        tags.input_tags.allow_nan = bool(getattr(self, "missing", False))
         return tags

@@ -26,7 +26,7 @@ from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.rows._assignments import euclidean, in_norm, one_cell
 from sklearn_dptda.rows._intervals import Intervals
 from sklearn_dptda.rows._moments import KEPT, FitBudget, MomentWeights
-from sklearn_dptda.rows._rows import Box, Rows, count_beyond
+from sklearn_dptda.rows._rows import Box, Rows, about, count_beyond
 
 Budget = TypeVar("Budget", bound=FitBudget)
 
@@ -194,12 +194,15 @@ def localise(rows: Rows, budget: FitBudget) -> tuple[FloatArray, float, float, f
 def of_columns(part: FloatArray, centre: FloatArray, half: Any) -> IntArray:
     """Counts of the cells of each column; the cells at the ends also contain the rows outside."""
     cells = np.floor((part - (centre - half)) * (_RULES.cells / (2 * half)))
-    return counts_by_column(np.clip(cells, 0, _RULES.cells - 1).astype(np.int64), _RULES.cells)
+    return counts_by_column(np.clip(cells, 0, _RULES.cells - 1), _RULES.cells)
 
 
-def counts_by_column(cells: IntArray, n_cells: int) -> IntArray:
-    """Number of rows in each cell, of shape (n_columns, n_cells)."""
-    return np.array([np.bincount(column, minlength=n_cells) for column in cells.T])
+def counts_by_column(cells: FloatArray, n_cells: int) -> IntArray:
+    """Number of rows in each cell, of shape (n_columns, n_cells); missing values are in no cell."""
+    # Missing values are counted in a cell of their own, which is dropped.
+    whole = np.where(np.isnan(cells), n_cells, cells).astype(np.int64)
+    counts = [np.bincount(column, minlength=n_cells + 1)[:n_cells] for column in whole.T]
+    return np.array(counts)
 
 
 def of_distances(
@@ -212,7 +215,7 @@ def of_distances(
     n_cells = per_octave * _RULES.octaves
     # Comparisons are used, because the rounding of logarithms may depend on the place in an array.
     ends = 2.0 ** (-np.arange(n_cells - 1, 0, -1) / per_octave)
-    cells = n_cells - 1 - np.searchsorted(ends, euclidean(part - centre) / reach)
+    cells = n_cells - 1 - np.searchsorted(ends, euclidean(about(part, centre)) / reach)
     return np.bincount(cells, minlength=n_cells)
 
 
@@ -236,7 +239,7 @@ def mean_in_ball(
     """Mean of rows in a ball, its noise, the number of all rows, and the remaining budget."""
     reach = in_norm(radius, rows.n_features, budget.norm)
     assign = one_cell(centre, reach, budget.norm)
-    moments = budget.release(rows, assign, 1, weights=weights, share=share)
+    moments = budget.release(rows, assign, 1, weights=weights, share=share).of_known(rows.known)
     n = float(moments.floored_counts[0])
     mean = centre + reach * moments.shrunk_steps()[0]
     return mean, reach * moments.sd_sum / n, n, budget.rest(share)
@@ -394,8 +397,9 @@ def _of_sizes(part: FloatArray) -> IntArray:
         _BOX.least_exponent,
         np.clip(exponents, _BOX.least_exponent, _BOX.largest_exponent),
     )
+    cells = np.where(np.isnan(part), np.nan, _BOX.largest_exponent - exponents)
     return counts_by_column(
-        _BOX.largest_exponent - exponents,
+        cells,
         _BOX.largest_exponent - _BOX.least_exponent + 1,
     )
 
@@ -417,7 +421,7 @@ def _of_offsets(part: FloatArray, middle: FloatArray, reach: FloatArray) -> IntA
     ends = _sizes_of_parts()[1:-1][::-1]
     offsets = (part - middle) / reach
     cells = n - 1 - np.searchsorted(ends, np.abs(offsets)) + np.where(offsets < 0, 0, n)
-    return counts_by_column(cells, 2 * n)
+    return counts_by_column(np.where(np.isnan(part), np.nan, cells), 2 * n)
 
 
 def _sizes_of_parts() -> FloatArray:

@@ -172,6 +172,25 @@ class Moments:
         pooled = _within(pooled, floor * np.trace(pooled) / d)
         return np.tile(pooled, (k, 1, 1))
 
+    def of_known(self, known: FloatArray | None) -> "Moments":
+        """Moments of complete rows, if the residuals of missing values are zero.
+
+        ``known`` is the share of the other values of each column, or None if none is missing.
+        """
+        if known is None:
+            return self
+        mean, products = float(known.mean()), np.outer(known, known)
+        np.fill_diagonal(products, known)
+        second = self.second_moments
+        return replace(
+            self,
+            sums=self.sums / known,
+            second_moments=None if second is None else second / products,
+            sd_sum=self.sd_sum / mean,
+            var_second_moment=self.var_second_moment / mean**2,
+            var_trace=self.var_trace / mean**2,
+        )
+
     def redrawn(self, rng: np.random.Generator) -> "Moments":
         """Moments with additional normal noise of the same size, to assess their accuracy."""
         assert self.second_moments is not None

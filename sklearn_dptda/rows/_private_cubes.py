@@ -19,7 +19,7 @@ import numpy as np
 from sklearn_dptda._typing import Adjacency, FloatArray, IntArray
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._choice import choose_member
-from sklearn_dptda.rows._rows import MISSING, Rows
+from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.utils._bounds import Extremes
 
 
@@ -130,7 +130,7 @@ def private_intervals(
 
 def _known_extremes(part: FloatArray) -> Extremes:
     """Extremes of the values that are not missing; 0 if all are."""
-    known = part < MISSING
+    known = ~np.isnan(part)
     low, high = (np.where(known, part, fill) for fill in (np.inf, -np.inf))
     some = known.any(axis=0)
     return Extremes(np.where(some, low.min(axis=0), 0.0), np.where(some, high.max(axis=0), 0.0))
@@ -349,7 +349,7 @@ def _range_of_changes(
 def _in_cells(part: FloatArray, levels: list[_Level]) -> tuple[CellCounts, ...]:
     """Counts of the cells of each of some levels."""
     # A row without a value is in no cube.
-    known = part[(part < MISSING).all(axis=1)]
+    known = part[~np.isnan(part).any(axis=1)]
     return tuple(CellCounts.of(level.cells(known)) for level in levels)
 
 

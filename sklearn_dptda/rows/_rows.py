@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklearn_dptda._typing import FloatArray, Parts
 from sklearn_dptda.privacy._estimator import silent_arithmetic
@@ -18,9 +19,6 @@ from sklearn_dptda.utils._validation import without_quotes, without_values
 
 _LOG = logging.getLogger(__name__)
 
-# A number that stands for a missing value, where an estimator takes these. It is finite, so that
-# other estimators cannot take it for one.
-MISSING = float(np.finfo(np.float64).max)
 BATCH = 1 << 15
 # Largest numbers of rows and of entries in one computation. Pieces of this size fit a cache, and
 # their memory is reused for the next piece. Larger pieces would be allocated and freed each time.
@@ -158,9 +156,10 @@ class _Pass:
 class Rows:
     """Rows of a table in parts, which ``batches`` converts to arrays of ``n_features`` columns.
 
-    ``n_counted`` is the sum of the weights of the rows. ``columns`` describes the original tables.
-    ``checksum`` is that of all rows, if they are read again for each sum. If ``n_people`` is not
-    None, a record is all rows of a person.
+    Missing values are NaN, if the estimator takes them; ``known`` is then the released share of the
+    other values of each column. ``n_counted`` is the sum of the weights of the rows. ``columns``
+    describes the original tables. ``checksum`` is that of all rows, if they are read again for each
+    sum. If ``n_people`` is not None, a record is all rows of a person.
     """
 
     parts: Parts
@@ -172,6 +171,7 @@ class Rows:
     functions: tuple[Callable[[FloatArray], FloatArray], ...] = ()
     n_people: int | None = None
     unit: str = "one row"
+    known: FloatArray | None = None
 
     @property
     def mass(self) -> int:
@@ -247,7 +247,8 @@ class Rows:
 
     def selected(self, chosen: Any) -> Self:
         """Select columns by their indices."""
-        return self.onto(partial(_columns, chosen=chosen), len(chosen))
+        known = None if self.known is None else self.known[chosen]
+        return replace(self.onto(partial(_columns, chosen=chosen), len(chosen)), known=known)
 
 
 @dataclass(frozen=True)
@@ -282,6 +283,18 @@ def _mixed(h: Any) -> Any:
     h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9
     h = (h ^ (h >> 27)) * 0x94D049BB133111EB
     return h ^ (h >> 31)
+
+
+def about(X: FloatArray, centre: FloatArray) -> FloatArray:
+    """Differences from a centre. Those of missing values are zero."""
+    differences = X - centre
+    differences[np.isnan(differences)] = 0.0
+    return differences
+
+
+def count_missing(X: FloatArray) -> NDArray[np.int64]:
+    """Number of missing values of each column."""
+    return np.isnan(X).sum(axis=0)
 
 
 def count_beyond(X: FloatArray, low: FloatArray, high: FloatArray) -> int:

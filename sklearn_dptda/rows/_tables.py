@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,12 +28,24 @@ from sklearn_dptda.utils._validation import HOLDS_TEXT, NOT_FINITE, refuse_lossy
 _LOG = logging.getLogger(__name__)
 
 
-def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatArray:
+class Coded(NamedTuple):
+    """A table of numbers, public lists of coded values, and the columns with missing values."""
+
+    table: Any
+    choices: Mapping[int, list[Any]] = {}
+    gaps: frozenset[int] = frozenset()
+
+
+def check_rows(
+    estimator: BaseEstimator, X: ArrayLike, gaps: frozenset[int] = frozenset(), **options: Any
+) -> FloatArray:
     """Validate a table with scikit-learn's ``validate_data``, without its values in errors.
 
-    Returns the table as float64, without the column of ``groups``. A table that contains NaN or
-    infinity, or is invalid otherwise, raises a ``ValueError``.
+    Returns the table as float64, without the column of ``groups``. A table that contains infinity,
+    or NaN outside of the columns ``gaps``, or is invalid otherwise, raises a ``ValueError``.
     """
+    if gaps:
+        options["ensure_all_finite"] = False
     # The estimator may contain the mixture that has the parameter.
     owner = estimator if hasattr(estimator, "groups") else getattr(estimator, "estimator_", None)
     X = without_column(X, getattr(owner, "groups", None))
@@ -46,21 +58,40 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatA
             raise
         shown = ", ".join(map(repr, names[:5])) + ", ..." * (len(names) > 5)
         raise ValueError(f"X {HOLDS_TEXT} These columns are not numeric: {shown}.") from None
-    if not np.isfinite(rows.data if issparse(rows) else rows).all():
-        raise ValueError(f"X contains {NOT_FINITE}")
+    _refuse_infinite(rows, gaps, "X contains")
     return rows
 
 
-def as_given(chunk: Any) -> tuple[Any, Mapping[int, list[Any]]]:
-    """Return a chunk of numbers without coded values."""
-    return chunk, {}
+def _refuse_infinite(rows: Any, gaps: frozenset[int], contains: str) -> None:
+    """Refuse rows that contain infinity, or values that are missing outside of ``gaps``."""
+    if gaps:
+        # Sparse tables are refused before, because their zeros are not missing.
+        others = np.isin(np.arange(rows.shape[1]), list(gaps), invert=True)
+        if np.isinf(rows).any():
+            raise ValueError(f"{contains} infinity. Replace it by NaN, or by a public constant.")
+        rows = rows[:, others]
+    if not np.isfinite(rows.data if issparse(rows) else rows).all():
+        raise ValueError(f"{contains} {NOT_FINITE}")
+
+
+@without_quotes()
+def with_gaps(missing: bool | Sequence[Any], table: Any) -> Coded:
+    """Return a table of numbers, with the columns in which values may be missing."""
+    if isinstance(missing, bool | np.bool) and not missing:
+        return Coded(table)
+    if not hasattr(table, "shape"):
+        table = np.asarray(table, dtype=float)
+    if len(table.shape) != 2 or issparse(table):
+        # Later checks refuse it.
+        return Coded(table)
+    return Coded(table, gaps=Columns.of(table, table.shape[1]).with_gaps(missing))
 
 
 def open_chunks(
     estimator: Any,
     chunks: Chunks,
     check: Callable[[Any], object],
-    coded: Callable[[Any], tuple[Any, Mapping[int, list[Any]]]] = as_given,
+    coded: Callable[[Any], Coded] = Coded,
     label: str | None = None,
 ) -> Rows:
     """Read chunks once, to refuse invalid ones before anything is paid, and return their rows.
@@ -186,7 +217,7 @@ class _Reader:
     ``spread`` has the numbers of rows and parts of people with rows in several parts.
     """
 
-    coded: Callable[[Any], tuple[Any, Mapping[int, list[Any]]]]
+    coded: Callable[[Any], Coded]
     groups: str | None = None
     spread: Mapping[Any, tuple[int, int]] = field(default_factory=dict)
 
@@ -195,8 +226,8 @@ class _Reader:
         ids = None
         if self.groups is not None:
             chunk, ids = split_people(chunk, self.groups, None)
-        table, choices = self.coded(chunk)
-        array = _as_array(table)
+        table, choices, gaps = self.coded(chunk)
+        array = _as_array(table, gaps)
         head = getattr(chunk, "iloc", chunk)[:0] if hasattr(chunk, "shape") else array[:0]
         header = _Header(Columns.of(chunk, array.shape[1], choices), head)
         if ids is None:
@@ -233,13 +264,16 @@ class _Batches:
         return batches
 
 
-def _as_array(chunk: Any) -> FloatArray:
+def _as_array(chunk: Any, gaps: frozenset[int]) -> FloatArray:
     refuse_lossy(chunk, "chunks", complex_too=False)
     with without_quotes():
         # A reader may return chunks without rows.
         part: FloatArray = check_array(
-            chunk, dtype=np.float64, ensure_min_samples=0, ensure_min_features=0
+            chunk,
+            dtype=np.float64,
+            ensure_all_finite=not gaps,
+            ensure_min_samples=0,
+            ensure_min_features=0,
         )
-    if not np.isfinite(part).all():
-        raise ValueError(f"chunks contain {NOT_FINITE}")
+    _refuse_infinite(part, gaps, "chunks contain")
     return part

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from sklearn_dptda._typing import BoolArray, FloatArray, Table
-from sklearn_dptda.rows._rows import MISSING, Box
+from sklearn_dptda.rows._rows import Box
+from sklearn_dptda.rows._tables import Coded
 from sklearn_dptda.utils._frames import Columns, is_missing, kind_of, open_frame
 from sklearn_dptda.utils._validation import refuse_lossy, without_quotes
 
@@ -131,7 +132,7 @@ class Axes:
             return cube
         shares = self._shares
         cube = np.where(self.gaps, np.minimum(cube * shares, np.nextafter(shares, 0)), cube)
-        return np.where(self.gaps & (X == MISSING), (1 + shares) / 2, cube)
+        return np.where(self.gaps & np.isnan(X), (1 + shares) / 2, cube)
 
     def rows(self, cube: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Rows in the units of the columns, and which values are missing."""
@@ -154,23 +155,23 @@ class Axes:
 @without_quotes()
 def code_table(
     X: Any, categories: Mapping[Any, Any] | None, missing: bool | Sequence[Any] = False
-) -> tuple[Any, dict[int, list[Any]]]:
+) -> Coded:
     """The table with codes in place of categories, and their public lists by number of column.
 
-    Values that are missing in columns in which they may be are coded as well. Input that does not
-    have two dimensions is returned unchanged, so that later checks refuse it.
+    Values that are missing in columns in which they may be become NaN. Input that does not have two
+    dimensions is returned unchanged, so that later checks refuse it.
     """
     refuse_lossy(X, complex_too=False)
     if (categories or missing) and not hasattr(X, "shape"):
         X = np.array(X, dtype=object)
     if len(getattr(X, "shape", ())) != 2 or issparse(X):
-        return X, {}
+        return Coded(X)
     columns = Columns.of(X, X.shape[1])
     choices = _choices(X, columns.names, categories or {})
     typed = Columns.of(X, X.shape[1], choices)
-    gaps = columns_with_gaps(typed, missing)
+    gaps = typed.with_gaps(missing)
     if not choices and not gaps:
-        return X, {}
+        return Coded(X)
     for place, listed in choices.items():
         _check_type(typed, place, listed)
     coded = []
@@ -178,38 +179,17 @@ def code_table(
         if place in choices:
             column = _codes(column, choices[place], columns.names[place], place in gaps)
         elif place in gaps:
-            column = _without_gaps(column)
+            column = _numbers(column)
         coded.append(column)
-    return columns.table(coded), choices
+    return Coded(columns.table(coded), choices, gaps)
 
 
-def columns_with_gaps(columns: Columns, missing: bool | Sequence[Any]) -> frozenset[int]:
-    """Numbers of the columns in which values may be missing, a function of names and types."""
-    if isinstance(missing, bool | np.bool_):
-        able = range(len(columns.names)) if missing else ()
-        return frozenset(place for place in able if columns.takes_gaps(place))
-    if unknown := sum(name not in columns.names for name in missing):
-        # The names are not quoted, since ids may have been passed in their place.
-        raise ValueError(
-            f"missing names {unknown} column{'s' * (unknown > 1)} that X does not have."
-        )
-    places = [columns.names.index(name) for name in missing]
-    for place in places:
-        if not columns.takes_gaps(place):
-            raise ValueError(
-                f"missing: no value of column {columns.names[place]!r} can be missing, since it "
-                f"has the type {columns.dtypes[place]}."
-            )
-    return frozenset(places)
-
-
-def _without_gaps(column):
-    """Numbers, with a number that stands for a missing one."""
+def _numbers(column):
+    """Numbers, NaN where they are missing."""
     if isinstance(column, np.ndarray) and column.dtype.kind == "f":
-        wide = column.astype(np.float64)
-        return np.where(np.isnan(wide), MISSING, wide)
+        return column.astype(np.float64)
     values = column.tolist() if isinstance(column, np.ndarray) else column.to_list()
-    return np.array([MISSING if is_missing(value) else float(value) for value in values])
+    return np.array([np.nan if is_missing(value) else float(value) for value in values])
 
 
 def _columns(X):
@@ -271,7 +251,7 @@ def _codes(column, choices, name, has_gaps):
     try:
         return np.array(
             [
-                MISSING if has_gaps and value not in codes and is_missing(value) else codes[value]
+                np.nan if has_gaps and value not in codes and is_missing(value) else codes[value]
                 for value in column
             ]
         )

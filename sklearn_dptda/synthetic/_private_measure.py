@@ -30,7 +30,7 @@ from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.rows._estimator import BOUNDS_SHARE, ROW_PARAMETERS, SHARE, PrivateRowsEstimator
 from sklearn_dptda.rows._private_cubes import private_intervals
 from sklearn_dptda.rows._rows import Rows
-from sklearn_dptda.rows._tables import check_rows
+from sklearn_dptda.rows._tables import Coded
 from sklearn_dptda.synthetic._box_measure import (
     Line,
     NoisyTrees,
@@ -38,7 +38,7 @@ from sklearn_dptda.synthetic._box_measure import (
     box_measure,
     within,
 )
-from sklearn_dptda.synthetic._coded_table import CodedTable, code_table, columns_with_gaps
+from sklearn_dptda.synthetic._coded_table import CodedTable, code_table
 from sklearn_dptda.synthetic._tree_measure import MOST_SCORED, Hub, TreeMeasure, tree_measure
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._frames import Columns
@@ -194,18 +194,14 @@ class PrivateMeasure(PrivateRowsEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _coding(self) -> Callable[[Any], tuple[Any, Mapping[int, list[Any]]]]:
+    def _coding(self) -> Callable[[Any], Coded]:
         return partial(code_table, categories=self.categories, missing=self.missing)
 
-    def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:
-        coded, choices = code_table(table, self.categories, self.missing)
-        rows = check_rows(self, coded, **options)
-        columns = Columns.of(table, rows.shape[1], choices)
+    def _check_columns(self, columns: Columns) -> None:
         self._numeric_bounds(self._coded(columns))
-        return rows, columns
 
     def _coded(self, columns: Any) -> CodedTable:
-        return CodedTable(columns, columns_with_gaps(columns, self.missing))
+        return CodedTable(columns, columns.with_gaps(self.missing))
 
     def _numeric_bounds(self, table: CodedTable) -> tuple[FloatArray, FloatArray]:
         """Bounds of the numeric columns, NaN if they are private."""

@@ -139,6 +139,28 @@ class Columns:
         dtype = self.dtypes[place]
         return not (isinstance(dtype, np.dtype) and dtype.kind in "iubUS")
 
+    def with_gaps(self, missing: bool | Sequence[Any]) -> frozenset[int]:
+        """Numbers of the columns in which values may be missing: those that are named, or all.
+
+        It is a function of names and types, which are public.
+        """
+        if isinstance(missing, bool | np.bool):
+            able = range(len(self.names)) if missing else ()
+            return frozenset(place for place in able if self.takes_gaps(place))
+        if unknown := sum(name not in self.names for name in missing):
+            # The names are not quoted, since ids may have been passed in their place.
+            raise ValueError(
+                f"missing names {unknown} column{'s' * (unknown > 1)} that X does not have."
+            )
+        places = [self.names.index(name) for name in missing]
+        for place in places:
+            if not self.takes_gaps(place):
+                raise ValueError(
+                    f"missing: no value of column {self.names[place]!r} can be missing, since it "
+                    f"has the type {self.dtypes[place]}."
+                )
+        return frozenset(places)
+
     def _whole_type(self, place: int) -> np.dtype[Any]:
         """NumPy's type of a column of integers or booleans; that of floats for other numbers."""
         dtype = self.dtypes[place]
@@ -205,10 +227,17 @@ class Columns:
         named = dict(zip(self.names, native, strict=True))
         return nw.from_dict(named, backend=self.library).to_native()
 
-    def of_numbers(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> Any:
-        """Make a table of the same kind from an array of floats."""
+    def of_numbers(
+        self,
+        X: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        missing: np.ndarray | None = None,
+    ) -> Any:
+        """Make a table of the same kind from an array of floats, some of which are missing."""
+        gaps = [None] * len(self.names) if missing is None else list(missing.T)
         return self.table(
-            [self.numbers(j, X[:, j], low[j], high[j]) for j in range(len(self.names))]
+            [self.numbers(j, X[:, j], low[j], high[j], gaps[j]) for j in range(len(self.names))]
         )
 
 

@@ -11,7 +11,7 @@ import pytest
 from sklearn_dptda.__main__ import main
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._private_cubes import private_intervals
-from sklearn_dptda.rows._rows import MISSING, Rows
+from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.synthetic._coded_table import CodedTable
 from sklearn_dptda.utils._frames import Columns
@@ -135,7 +135,7 @@ def test_private_measure_refuses_missing_values_unpaid(options, message):
     ("values", "low", "high"), [([0.0, 0.5, 1.0], 0.0, 1.0), ([0, 1, 2, 3], 0, 3)], ids=str
 )
 def test_axes_keep_values_and_missing_ones_apart(values, low, high):
-    X = np.array([*values, MISSING], dtype=float)[:, None]
+    X = np.array([*values, np.nan], dtype=float)[:, None]
     kind = np.array([values]).T
     table = CodedTable(Columns.of(kind, 1), frozenset([0]))
     axes = table.axes(np.array([low]), np.array([high]))
@@ -149,7 +149,7 @@ def test_axes_keep_values_and_missing_ones_apart(values, low, high):
 
 def test_private_intervals_leave_out_missing_values(rng):
     X = rng.normal(size=(4000, 1))
-    X[:1500] = MISSING
+    X[:1500] = np.nan
     for epsilon in (2.0, math.inf):
         measure = PrivateMeasure(epsilon, random_state=0)
         low, high = private_intervals(
