@@ -31,6 +31,7 @@ OLDEST = [
     "sqlalchemy==2.0.*",
     "pytest==8.0.*",
     "pytest-xdist==3.5.*",
+    "rich==13.*",
     "pyparsing<3.2",
 ]
 TESTS = ["-m", "pytest", "--doctest-modules", "-q", "-m", "unit or conformance"]

@@ -224,6 +224,7 @@ PLUMBING = {
     "get_feature_names_out",
     "get_metadata_routing",
     "set_fit_request",
+    "set_callbacks",
 }
 
 

@@ -30,6 +30,7 @@ from sklearn_dptda.discriminant_analysis._noisy_discriminants import (
 )
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
 from sklearn_dptda.privacy._calibration import gaussian_mu_with_choice
+from sklearn_dptda.privacy._every_estimator import without_weights
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
@@ -151,6 +152,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         self.random_state = random_state
 
     @fill_doc
+    @without_weights
     def fit(self, X: ArrayLike, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:  # type: ignore[override]
         """Spend the budget and learn from the rows and their labels.
 

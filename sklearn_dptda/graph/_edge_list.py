@@ -43,7 +43,7 @@ def node_names(nodes: NodesLike) -> NDArray[Any] | None:
 
 
 def _kind_of_name(name: object) -> type | None:
-    if isinstance(name, bool | np.bool):
+    if isinstance(name, bool | np.bool_):
         return None
     return next((kind for kind in (str, Integral) if isinstance(name, kind)), None)
 

@@ -236,6 +236,21 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         edges = (np.column_stack(pairs.pair(ranks)) for ranks in blocks)
         return edges if self.nodes_ is None else map(self.nodes_.__getitem__, edges)
 
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Names of the nodes, or ``x0``, ``x1`` and so on if they have none.
+
+        Parameters
+        ----------
+        input_features : Ignored
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        numbered = [f"x{i}" for i in range(self.n_features_in_)]
+        return np.asarray(numbered if self.nodes_ is None else self.nodes_, dtype=object)
+
     def _release(self, A: csr_array, kind: str) -> NoisyAdjacency | PackedAdjacency:
         pairs = Pairs(A.shape[0], A.shape[1], kind)
         packed = self.storage == "packed"

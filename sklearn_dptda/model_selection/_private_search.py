@@ -416,6 +416,21 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         """
         return self._best().transform(X)
 
+    @_best_has("get_feature_names_out")
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the output of the best run.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the input.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        return self._best().get_feature_names_out(input_features)
+
     @_best_has("transform")
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Spend the cost of the search, and transform with the best run.

@@ -19,6 +19,7 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
 )
+from sklearn_dptda.privacy._every_estimator import without_weights
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator, many_clipped
@@ -130,6 +131,7 @@ class PrivateBounds(PrivateRowsEstimator):
         self.random_state = random_state
 
     @fill_doc
+    @without_weights
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Spend the budget and release a box.
 

@@ -19,6 +19,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._accountant import NamedAccountant, PrivacyAccountant
 from sklearn_dptda.privacy._default_accountant import default_accountant
+from sklearn_dptda.privacy._every_estimator import EstimatorMixin, scoring_callbacks
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
 from sklearn_dptda.privacy._learning_steps import learners_before, other_units_before
 from sklearn_dptda.privacy._noise import spawn_seeds
@@ -143,7 +144,7 @@ class Paid(list[Seed]):
                 )
 
 
-class PrivateEstimatorMixin(BaseEstimator):
+class PrivateEstimatorMixin(EstimatorMixin, BaseEstimator):
     """Mixin for your own estimators with differentially private releases.
 
     The estimator has the parameters ``epsilon``, ``accountant`` and
@@ -339,6 +340,13 @@ class PrivateEstimatorMixin(BaseEstimator):
                 f"{guarantee.unit}. The privacy loss of one person is larger than either guarantee "
                 "states, and pipeline_guarantee cannot add the guarantees. Give groups to both "
                 "steps: a data frame keeps the column of ids from step to step.",
+                PrivacyLeakWarning,
+            )
+        if scoring := scoring_callbacks(self):
+            warn_caller(
+                f"{', '.join(scoring)} computes scores on the records during the fit. The privacy "
+                "guarantee does not cover these scores. Remove this callback, or do not publish "
+                "what it records.",
                 PrivacyLeakWarning,
             )
         learners = learners_before(self) if guarantee.public_parameters else []

@@ -13,6 +13,8 @@ import numpy as np
 from scipy.sparse import coo_array
 from sklearn.base import BaseEstimator
 
+from sklearn_dptda.privacy._every_estimator import EstimatorMixin
+
 # Length of the longest string that is quoted, such as the name of a method.
 _LONGEST_TEXT = 40
 # Length of the longest tuple of numbers that is quoted, such as (low, high).
@@ -53,7 +55,7 @@ def validate_quoting(estimator: Any) -> None:
         raise type(error)(f"{rule} Got {quoted(value)} instead.") from None
 
 
-class QuotedParametersMixin:
+class QuotedParametersMixin(EstimatorMixin):
     """Mixin for exact estimators. Error messages about their parameters do not quote records."""
 
     _validate_params = validate_quoting

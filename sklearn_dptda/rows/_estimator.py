@@ -22,6 +22,7 @@ from sklearn_dptda.privacy import (
     PrivateEstimatorMixin,
     gaussian_mu,
 )
+from sklearn_dptda.privacy._every_estimator import with_progress, without_weights
 from sklearn_dptda.privacy._noise import LARGEST_SCALE, public_generator
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
@@ -127,6 +128,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     # The steps of every fit, from the table to the release.
 
     @fill_doc
+    @without_weights
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Pay, and learn from the rows.
 
@@ -245,6 +247,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def _check_features(self, n_features: int) -> None:
         """Refuse rows with the wrong number of columns, before anything is paid."""
 
+    @with_progress
     def _pay_and_learn(self, rows: Rows) -> list[str]:
         """Pay, and make the whole release or none, because half a release has no guarantee.
 

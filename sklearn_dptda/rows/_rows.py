@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sklearn_dptda._typing import FloatArray, Parts
 from sklearn_dptda.privacy._estimator import silent_arithmetic
+from sklearn_dptda.privacy._every_estimator import step
 from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._people import codes_of
 from sklearn_dptda.utils._validation import without_quotes, without_values
@@ -210,7 +211,7 @@ class Rows:
         size = max(batch_size(width), min(n_cells, BATCH))
         a_pass = _Pass(self.batches, self.functions, count, size, self.checksum is not None)
         start = time.monotonic()
-        with without_quotes(_PART):
+        with step("pass over the rows"), without_quotes(_PART):
             tally = self.parts.map_reduce(a_pass)
         if not isinstance(self.parts, _Held):
             _LOG.info("one pass over all rows took %.1f s", time.monotonic() - start)

@@ -77,7 +77,7 @@ def _refuse_infinite(rows: Any, gaps: frozenset[int], contains: str) -> None:
 @without_quotes()
 def with_gaps(missing: bool | Sequence[Any], table: Any) -> Coded:
     """Return a table of numbers, with the columns in which values may be missing."""
-    if isinstance(missing, bool | np.bool) and not missing:
+    if isinstance(missing, bool | np.bool_) and not missing:
         return Coded(table)
     if not hasattr(table, "shape"):
         table = np.asarray(table, dtype=float)

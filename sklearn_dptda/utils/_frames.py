@@ -144,7 +144,7 @@ class Columns:
 
         It is a function of names and types, which are public.
         """
-        if isinstance(missing, bool | np.bool):
+        if isinstance(missing, bool | np.bool_):
             able = range(len(self.names)) if missing else ()
             return frozenset(place for place in able if self.takes_gaps(place))
         if unknown := sum(name not in self.names for name in missing):
