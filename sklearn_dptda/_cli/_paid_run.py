@@ -200,7 +200,7 @@ class PayingCommand(Command):
             tell("note: a release with a seed is for study only; it is not private")
 
     def _write_report(self, accountant):
-        args = self.args
+        args, path = self.args, Path(self.args.report)
         page = release_report(
             self.private,
             accountant=accountant,
@@ -208,8 +208,8 @@ class PayingCommand(Command):
             statements=list(self.describe()),
             parameters={"file": Path(args.points).name, **self._public_parameters()},
             title=f"Report of a private release: {Path(self.files[0]).stem}",
+            form="registry" if path.suffix in (".yaml", ".yml") else "page",
         )
-        path = Path(args.report)
         if args.force:
             path.unlink(missing_ok=True)
         # A file that has appeared since the check is not overwritten, and no link is followed.
