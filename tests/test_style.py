@@ -229,6 +229,7 @@ def copy(tmp_path):
         "CITATION.cff",
         "noxfile.py",
         "pyproject.toml",
+        "recipe/recipe.yaml",
         ".ci/release_notes.py",
         ".github/workflows/nightly.yml",
         ".github/workflows/release.yml",
@@ -245,6 +246,10 @@ def copy(tmp_path):
     [
         ("versions_that_differ", "CITATION.cff", "\nversion: ", "\nversion: 9"),
         ("versions_that_differ", "pyproject.toml", 'dynamic = ["version"]', 'version = "9"'),
+        ("recipes_that_differ", "recipe/recipe.yaml", 'version: "0', 'version: "9'),
+        ("recipes_that_differ", "recipe/recipe.yaml", "scipy >=1.12", "scipy >=1.11"),
+        ("recipes_that_differ", "recipe/recipe.yaml", "    - scipy >=1.12\n", ""),
+        ("recipes_that_differ", "recipe/recipe.yaml", "python >=3.11", "python >=3.12"),
         ("bounds_that_are_not_tested", "pyproject.toml", "numpy>=1.26", "numpy>=1.27"),
         ("extras_with_other_bounds", "pyproject.toml", '"opendp>=0.16"]', '"opendp>=0.17"]'),
         ("pythons_that_are_not_tested", "noxfile.py", '"3.12", ', ""),

@@ -46,6 +46,30 @@ def versions_that_differ(root=ROOT):
         yield f"CHANGELOG.md: it has no section {version}. Add `## {version} (unreleased)`"
 
 
+# Names that conda-forge writes otherwise.
+CONDA_NAMES = {"lazy-loader": "lazy_loader", "matplotlib": "matplotlib-base"}
+
+
+def recipes_that_differ(root=ROOT):
+    """Name what the recipe for conda-forge says otherwise than the package."""
+    recipe, project = text_of(root / "recipe" / "recipe.yaml"), metadata(root)
+    version = importlib.import_module("sklearn_dptda").__version__
+    if f'\n  version: "{version}"\n' not in recipe:
+        yield f"recipe/recipe.yaml: its version is not {version}. Change it"
+    if f"    - python {project['requires-python']}\n" not in recipe:
+        yield "recipe/recipe.yaml: its Python is not that of pyproject.toml. Change it"
+    block = recipe.partition("\n  run:\n")[2].partition("\n\n")[0]
+    listed = dict(re.findall(r"^    - ([\w-]+) >=([\d.]+)$", block, flags=re.MULTILINE))
+    least = names_and_least(project["dependencies"])
+    wanted = {CONDA_NAMES.get(name, name): bound for name, bound in least.items()}
+    for name in sorted(wanted.keys() | listed.keys() - {"python"}):
+        if wanted.get(name) != listed.get(name):
+            yield (
+                f"recipe/recipe.yaml: {name} is {listed.get(name)}, and in pyproject.toml "
+                f"{wanted.get(name)}. Make them equal"
+            )
+
+
 def bounds_that_are_not_tested(root=ROOT):
     """Name lower bounds that differ from the versions of the oldest session."""
     project = metadata(root)
@@ -153,6 +177,7 @@ def faults_that_cannot_be_planted(root=ROOT):
 
 RULES = (
     versions_that_differ,
+    recipes_that_differ,
     bounds_that_are_not_tested,
     extras_with_other_bounds,
     pythons_that_are_not_tested,
