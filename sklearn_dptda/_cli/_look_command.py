@@ -73,11 +73,12 @@ def _values(column, decimal):
 
 def suggestions(path, facts, table, columns=None):
     """Lines of commands for a file, in which the public choices are words in capitals."""
+    words = _words_for(facts)
     shared = [shlex.quote(str(path))]
     if table.form is not None:
         shared += [str(table.form), _header(table)]
     if (groups := facts.groups()) is not None:
-        shared += ["--groups", shlex.quote(str(groups))]
+        shared += ["--groups", words[groups]]
     found = []
     if _are_edges(facts, table):
         # The command for a graph reads the format by itself.
@@ -88,7 +89,7 @@ def suggestions(path, facts, table, columns=None):
     # column of one value has no clusters.
     most = facts.n_rows / 2
     numeric = [c for c in features if c.is_numeric and c.n_missing < most and c.n_values > 1]
-    chosen = [*shared, *_columns(numeric, facts, columns)]
+    chosen = [*shared, *_columns(numeric, facts, columns, words)]
     box = ["--bounds", *["LOW HIGH"] * len(numeric)]
     if numeric:
         gaps = _if_some_are_missing("--missing", numeric)
@@ -97,12 +98,11 @@ def suggestions(path, facts, table, columns=None):
         gaps = _if_some_are_missing("--drop-incomplete", numeric)
         found.append(["diagram", *chosen, *box, *gaps, "--epsilon 1", "-o diagram"])
     if features:
-        parts = ["synthesize", *shared, *_columns(features, facts, columns)]
-        names = {c.name: shlex.quote(str(c.name)) for c in features}
-        parts += [f"--column-bounds {names[c.name]} LOW HIGH" for c in features if c.is_numeric]
-        whole = [names[c.name] for c in features if c.kind == "integer"]
+        parts = ["synthesize", *shared, *_columns(features, facts, columns, words)]
+        parts += [f"--column-bounds {words[c.name]} LOW HIGH" for c in features if c.is_numeric]
+        whole = [words[c.name] for c in features if c.kind == "integer"]
         parts += ["--integers", *whole] * bool(whole)
-        listed = [shlex.quote(f"{c.name}=A,B,C") for c in features if not c.is_numeric]
+        listed = [f"{words[c.name]}=A,B,C" for c in features if not c.is_numeric]
         parts += ["--categories", *listed] * bool(listed)
         parts += _if_some_are_missing("--missing", features)
         found.append([*parts, "--epsilon 1", "-o synthetic"])
@@ -127,11 +127,24 @@ def _header(table):
     return "--header" if table.are_names_public else "HEADER_OR_NO_HEADER"
 
 
-def _columns(chosen, facts, given):
+def _words_for(facts):
+    """What stands for each column in options: its name, or its number where the name cannot."""
+    return {
+        column.name: str(place) if _confuses(str(column.name)) else shlex.quote(str(column.name))
+        for place, column in enumerate(facts.columns)
+    }
+
+
+def _confuses(name):
+    """Whether an option would take a name for something else."""
+    return name.startswith("-") or "=" in name or "," in name or not name.strip()
+
+
+def _columns(chosen, facts, given, words):
     """The option that chooses some of the columns, if it is needed."""
     if len(chosen) == len(facts.columns) and given is None:
         return []
-    return ["--columns", *(shlex.quote(str(column.name)) for column in chosen)]
+    return ["--columns", *(words[column.name] for column in chosen)]
 
 
 def _if_some_are_missing(option, columns):

@@ -255,8 +255,15 @@ def as_numbers(path, cells, labels, decimal=".", keeps_gaps=False):
     return numbers
 
 
+def _is_unusual(cell):
+    """Whether a text may be a number only as Python reads it: 1_000, or digits of other scripts."""
+    return isinstance(cell, str) and ("_" in cell or not cell.isascii())
+
+
 def parsed(cell, default=None):
     """Return the number in a cell, or the default if the cell contains no number."""
+    if _is_unusual(cell):
+        return default
     try:
         return float(cell)
     except (TypeError, ValueError):
@@ -271,8 +278,9 @@ def _numbers(cells, decimal="."):
         return np.full(cells.shape, np.nan), ~texts
     if cells.dtype.kind == "O":
         cells = np.frompyfunc(partial(as_number_text, decimal=decimal), 1, 1)(cells)
-    with suppress(TypeError, ValueError):
-        return cells.astype(float), texts
+    if not any(map(_is_unusual, cells.ravel() if cells.dtype.kind in "OUS" else ())):
+        with suppress(TypeError, ValueError):
+            return cells.astype(float), texts
     numbers = np.frompyfunc(partial(parsed, default=np.nan), 1, 1)(cells).astype(float)
     unread = ~np.isfinite(numbers)
     texts[unread] = [

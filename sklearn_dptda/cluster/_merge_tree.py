@@ -6,7 +6,7 @@ is the published algorithm, and what differs.
 Proof: doc/theory/private_mixtures.md, "The published flow".
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -239,11 +239,29 @@ def morse_linkage(
     >>> tree.n_modes, tree.cut(n_clusters=2)
     (3, array([0, 0, 1]))
     """
-    density = MixtureDensity(np.asarray(weights), np.asarray(means), np.asarray(covariances))
+    given = MixtureDensity(np.asarray(weights), np.asarray(means), np.asarray(covariances))
+    # In columns whose units or offsets differ by many orders of magnitude, rounding would keep the
+    # climbs from coming to rest.
+    centre = given.weights @ given.means
+    variances = np.einsum("k,kii->i", given.weights, given.covariances)
+    spread = given.weights @ np.square(given.means - centre)
+    units = np.sqrt(variances + spread)
+    density = MixtureDensity(
+        given.weights,
+        (given.means - centre) / units,
+        given.covariances / np.multiply.outer(units, units),
+    )
     graph = BarrierGraph(density, *find_modes(density))
     graph.add_tops_of_strings(_N_STRINGS)
     graph.refine()
-    return tree_of_barriers(density, graph)
+    tree, higher = tree_of_barriers(density, graph), float(np.log(units).sum())
+    return replace(
+        tree,
+        modes=centre + units * tree.modes,
+        saddles=centre + units * tree.saddles,
+        mode_heights=tree.mode_heights + higher,
+        barriers=tree.barriers + higher,
+    )
 
 
 def tree_of_barriers(density: MixtureDensity, graph: Barriers) -> MergeTree:

@@ -256,6 +256,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         """
         # Later releases that use the bounds or the centres of this release count it only once.
         self._check_noise(rows)
+        if hasattr(self, "missing"):
+            cast(Columns, rows.columns).refuse_without_gaps(self.missing)
         own = replace(self._guarantee_of(rows), release_id=uuid.uuid4().hex)
         guarantee = self._after_steps(own)
         with self._paid(guarantee, self._n_seeds, records=self._records(rows)) as seeds:

@@ -1,10 +1,13 @@
 """What a table contains, for the person who holds it: exact facts, which are not private."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -204,12 +207,12 @@ def column_facts(name: Any, values: Sequence[Any]) -> ColumnFacts:
         return facts(kind="empty")
     if all(isinstance(value, bool | np.bool_) for value in kept):
         return facts(kind="boolean")
-    if all(isinstance(value, int | float | np.number) for value in kept):
-        whole = all(float(value).is_integer() for value in kept)
+    if all(isinstance(value, Real | Decimal) for value in kept):
+        whole = all(isinstance(value, Integral) or float(value).is_integer() for value in kept)
         if whole and seems_to_name_ids(name) and len(counts) > _MOST_CATEGORIES:
             return facts(kind="id")
         kind = "integer" if whole else "number"
-        return facts(kind=kind, low=float(min(kept)), high=float(max(kept)))
+        return facts(kind=kind, low=_float(min(kept)), high=_float(max(kept)))
     texts = [value for value in kept if isinstance(value, str)]
     if len(texts) < len(kept):
         is_date = all(hasattr(value, "year") or hasattr(value, "hour") for value in kept)
@@ -222,6 +225,13 @@ def column_facts(name: Any, values: Sequence[Any]) -> ColumnFacts:
     single_words = sum(" " not in text for text in texts) >= _ID_SHARE * len(texts)
     is_id = seems_to_name_ids(name) or (single_words and len(counts) >= _ID_SHARE * len(kept))
     return facts(kind="id" if is_id else "text")
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _hashable(value: Any) -> Any:

@@ -152,14 +152,19 @@ class Columns:
             raise ValueError(
                 f"missing names {unknown} column{'s' * (unknown > 1)} that X does not have."
             )
-        places = [self.names.index(name) for name in missing]
-        for place in places:
+        # Of several chunks, those without a missing value may have another type than the others.
+        named = (self.names.index(name) for name in missing)
+        return frozenset(place for place in named if self.takes_gaps(place))
+
+    def refuse_without_gaps(self, missing: bool | Sequence[Any]) -> None:
+        """Refuse a list of columns if no value of one of them can be missing."""
+        for name in [] if isinstance(missing, bool | np.bool_) else missing:
+            place = self.names.index(name)
             if not self.takes_gaps(place):
                 raise ValueError(
-                    f"missing: no value of column {self.names[place]!r} can be missing, since it "
-                    f"has the type {self.dtypes[place]}."
+                    f"missing: no value of column {name!r} can be missing, since it has the type "
+                    f"{self.dtypes[place]}."
                 )
-        return frozenset(places)
 
     def _whole_type(self, place: int) -> np.dtype[Any]:
         """NumPy's type of a column of integers or booleans; that of floats for other numbers."""

@@ -1,7 +1,9 @@
 """What a file or a frame contains, and the commands that release it."""
 
+import math
 import re
 import shlex
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -134,3 +136,30 @@ def test_look_refuses_other_shapes():
     with pytest.raises(ValueError, match="X must have rows and columns; got 1"):
         look([1, 2])
     assert look(np.empty((0, 2))).columns[0].kind == "empty"
+
+
+def test_look_command_names_columns_by_number_where_options_take_no_name(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = [f"{a},{b},{c},{c}" for a, b, c in rng.integers(0, 50, (60, 3))]
+    path = tmp_path / "t.csv"
+    path.write_text('"x,y","a=b",",",plain\n' + "\n".join(rows))
+    found = commands(printed(capsys, path, "--header"))
+    words = " ".join(found["synthesize"])
+    assert "--column-bounds 0 LOW HIGH" in words and "--column-bounds plain LOW HIGH" in words
+    assert "x,y" not in words and "a=b" not in words
+    run = words.replace("LOW HIGH", "0 50").split()
+    assert main([*run[:-1], str(tmp_path / "out")]) == 0, capsys.readouterr().err
+
+
+def test_look_takes_numbers_of_all_types():
+    facts = look(
+        pd.DataFrame(
+            {
+                "huge": pd.Series([10**400, 1, 2], dtype=object),
+                "money": pd.Series([Decimal("1.5"), Decimal(2), Decimal(3)], dtype=object),
+            }
+        )
+    )
+    huge, money = facts.columns
+    assert (huge.kind, huge.high) == ("integer", math.inf)
+    assert (money.kind, money.low, money.high) == ("number", 1.5, 3.0)

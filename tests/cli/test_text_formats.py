@@ -217,3 +217,11 @@ def test_read_cells_says_that_a_row_below_stated_names_is_left_out(tmp_path):
     path.write_text("length,weight\ncm,kg\n1.5,2\n3,4\n5,6\n")
     *_, notes = read_cells(path, header=True)
     assert len(notes) == 1 and "and 1 more are left out" in notes[0]
+
+
+@pytest.mark.parametrize("cell", ["1_000", "١٢", "１２"])
+def test_read_table_takes_no_number_that_only_python_reads(tmp_path, cell):
+    path = tmp_path / "t.csv"
+    path.write_text(f"a,b\n1,{cell}\n2,3\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="do not contain a real number"):
+        read_table(path, header=True).numbers()

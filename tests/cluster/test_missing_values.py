@@ -19,6 +19,7 @@ from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._assignments import with_nearest_values
 from sklearn_dptda.rows._moments import Moments
+from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 
 CENTRES = np.array([[0.0, 0, 0], [6, 0, 3], [0, 6, -3]])
@@ -205,10 +206,25 @@ def test_frames_and_chunks_with_missing_values_equal_arrays(name):
     chunks = [gaps[:200], gaps[200:]]
     if name == "classes":
         chunks = [(gaps[:200], y[:200]), (gaps[200:], y[200:])]
-    empty = KINDS[name](gaps, y)
+    empty = KINDS[name](gaps, y, missing=[0, 1, 2])
     empty.fit_chunks(chunks)
     np.testing.assert_array_equal(empty.predict(gaps), first.predict(gaps))
     assert empty.missing_share_.tolist() == first.missing_share_.tolist()
+
+
+def test_chunks_may_differ_in_whether_values_are_missing():
+    # Without a missing value, pandas reads a column of integers as such.
+    whole = pd.DataFrame({"a": np.arange(90) % 7, "b": np.arange(90.0)})
+    some = whole.assign(a=whole["a"].astype(float).where(whole["a"] != 3))
+    for kind in (PrivateMeasure, DPLloyd):
+        private = kind(bounds=(0, 90), missing=["a"], random_state=0)
+        for chunks in ([whole, some], [some, whole]):
+            private.fit_chunks(chunks)
+            assert 0 < private.missing_share_[0] < 0.4
+        accountant = PrivacyAccountant(9.0)
+        with pytest.raises(ValueError, match="missing: no value of column 'a'"):
+            private.set_params(accountant=accountant).fit_chunks([whole, whole])
+        assert len(accountant) == 0
 
 
 @each_kind
@@ -240,7 +256,7 @@ def test_mixture_samples_missing_values_in_the_types_of_columns():
         ({}, {"missing": ["a"]}, "contains NaN or infinity"),
         ({"a": np.inf}, {}, "contains infinity. Replace it by NaN"),
         ({}, {"missing": ["z", "y"]}, "missing names 2 columns that X does not have"),
-        ({"a": 1}, {"missing": ["a"]}, "missing: no value of column 'a' can be missing"),
+        ({"a": 1}, {"missing": ["a", "b", "c"]}, "missing: no value of column 'a' can be missing"),
         ({}, {"missing": 3}, "'missing' parameter"),
     ],
 )

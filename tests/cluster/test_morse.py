@@ -515,3 +515,21 @@ def test_ridgelines_join_centres_along_opposite_gradients(d, spread, rng):
     ):
         lengths = np.linalg.norm(one) * np.linalg.norm(other)
         assert one @ other == pytest.approx(-lengths, rel=1e-3 if spread == 9 else 1e-6)
+
+
+def test_morse_linkage_does_not_depend_on_units_and_offsets():
+    rng = np.random.default_rng(3)
+    weights, means = rng.dirichlet(np.ones(8)), rng.normal(0, 2, (8, 4))
+    roots = rng.normal(size=(8, 4, 4)) / 2
+    covariances = roots @ np.swapaxes(roots, 1, 2) + 0.05 * np.eye(4)
+    tree = morse_linkage(weights, means, covariances)
+    # Columns like a year that hardly varies, beside sums of money.
+    units, offsets = np.array([1e-7, 1.0, 1e5, 3e-3]), np.array([2008.0, 0.0, 1e6, -1.0])
+    # The means beside 2008 are rounded to 2e-6 units.
+    other = morse_linkage(weights, offsets + units * means, covariances * np.outer(units, units))
+    higher = np.log(units).sum()
+    assert other.owners.tolist() == tree.owners.tolist()
+    np.testing.assert_allclose(other.mode_heights - higher, tree.mode_heights, atol=1e-5)
+    np.testing.assert_allclose(other.barriers - higher, tree.barriers, atol=1e-5)
+    np.testing.assert_allclose((other.modes - offsets) / units, tree.modes, atol=1e-4)
+    np.testing.assert_allclose((other.saddles - offsets) / units, tree.saddles, atol=1e-4)

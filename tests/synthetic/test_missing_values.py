@@ -117,7 +117,7 @@ def test_private_measure_with_missing_values_takes_arrays_and_chunks():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"missing": ["whole"]}, "missing: no value of column 'whole' can be missing"),
+        ({"missing": list(SHARES)}, "missing: no value of column 'whole' can be missing"),
         ({"missing": ["nothing"]}, "missing names 1 column that X does not have"),
         ({"missing": ["age"]}, "contains NaN or infinity|missing, or not in its list"),
         ({"missing": False}, "To keep missing values, pass missing=True"),
