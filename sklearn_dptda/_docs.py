@@ -480,10 +480,10 @@ FRAGMENTS = {
     # Graphs.
     "missing_values": """
         missing : bool or list, default=False
-            Whether values may be missing: None or NaN, in all columns whose type allows them, or in
-            the columns of this list. A missing value is then taken from the nearest centre of the
-            fit, and the share of missing values is released within the same budget. Otherwise,
-            missing values are refused.
+            Whether values may be missing: None or NaN, in all columns, or in those of this list.
+            The share of missing values is then released within the same budget, and columns of
+            integers count as numbers, because their type may only tell that no value is missing.
+            Otherwise, missing values are refused.
     """,
     "share_of_missing_values": """
         missing_share_ : ndarray of shape (n_features,)

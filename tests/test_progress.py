@@ -108,7 +108,7 @@ def test_scores_of_callbacks_on_private_rows_are_warned_of():
     X, y = rows(), np.arange(200) % 2
     private = DPLinearDiscriminantAnalysis([0, 1], bounds=(-4, 4), random_state=0)
     monitor = callback.ScoringMonitor(scoring="accuracy")
-    with pytest.warns(PrivacyLeakWarning, match="ScoringMonitor computes scores on the records"):
+    with pytest.warns(PrivacyLeakWarning, match="ScoringMonitor may receive the records"):
         make_pipeline(private).set_callbacks(monitor).fit(X, y)
     # The private fit by itself gives a monitor nothing to score.
     alone = callback.ScoringMonitor(scoring="accuracy")
@@ -116,7 +116,7 @@ def test_scores_of_callbacks_on_private_rows_are_warned_of():
     with pytest.raises(ValueError, match="No scores were computed"):
         alone.get_logs()
     graph = np.ones((5, 5)) - np.eye(5)
-    with pytest.warns(PrivacyLeakWarning, match="Recorder computes scores"):
+    with pytest.warns(PrivacyLeakWarning, match="Recorder may receive"):
         make_pipeline(EdgeFlip()).set_callbacks(Recorder()).fit(graph)
 
 

@@ -61,6 +61,8 @@ def recipes_that_differ(root=ROOT):
     block = recipe.partition("\n  run:\n")[2].partition("\n\n")[0]
     listed = dict(re.findall(r"^    - ([\w-]+) >=([\d.]+)$", block, flags=re.MULTILINE))
     least = names_and_least(project["dependencies"])
+    # One build serves all platforms, with the highest of their bounds.
+    least |= names_and_least(r.partition(";")[0] for r in project["dependencies"] if ";" in r)
     wanted = {CONDA_NAMES.get(name, name): bound for name, bound in least.items()}
     for name in sorted(wanted.keys() | listed.keys() - {"python"}):
         if wanted.get(name) != listed.get(name):

@@ -70,8 +70,8 @@ def check_graph(A: csr_array, directed: bool = False) -> None:
         raise ValueError("The graph must have at least two nodes.")
     if A.diagonal().any():
         raise ValueError(
-            "The graph has self-loops: some edges join a node with itself. Leave them out, or pass "
-            "drop_self_loops=True to EdgeFlip."
+            "The graph has self-loops: some edges join a node with itself. Leave them out, or let "
+            "EdgeFlip drop them: drop_self_loops=True."
         )
     if not directed and (A != A.T).nnz:
         raise ValueError(
@@ -110,6 +110,13 @@ def check_links(X: Any) -> csr_array:
             raise ValueError(_LIST_OF_EDGES)
         raise ValueError(_WEIGHTS.format(f"; got numbers of shape {A.shape}"))
     return A.astype(np.float32)
+
+
+def without_diagonal(A: csr_array) -> csr_array:
+    """Return a matrix without the entries that join a node with itself."""
+    pairs = A.tocoo()
+    kept = pairs.row != pairs.col
+    return csr_array(coo_array((pairs.data[kept], (pairs.row[kept], pairs.col[kept])), A.shape))
 
 
 def _lists_edges(X: np.ndarray) -> bool:
@@ -255,7 +262,11 @@ class NoisyAdjacency(csr_array):
 
     def __getitem__(self, key: Any) -> Any:
         is_pair = isinstance(key, tuple) and len(key) == 2
-        return self._like(super().__getitem__(key), key[1] if is_pair else slice(None))
+        columns = key[1] if is_pair else slice(None)
+        if isinstance(columns, np.ndarray):
+            # Those of np.ix_ have two dimensions.
+            columns = columns.ravel()
+        return self._like(super().__getitem__(key), columns)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__.copy()
@@ -294,6 +305,8 @@ class PackedAdjacency(LinearOperator):
     >>> packed.octets.shape, (packed @ np.ones(100)).shape
     ((100, 13), (100,))
     """
+
+    nodes: NDArray[Any] | None = None
 
     def __init__(
         self,

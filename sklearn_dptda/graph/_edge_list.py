@@ -18,11 +18,11 @@ from sklearn_dptda.utils._validation import refuse_dask, without_quotes
 
 NodesLike: TypeAlias = int | ArrayLike | None
 
-# A dense table with as few columns can be a list of edges with weights. It is never a matrix.
+# An array with as few columns is a list of edges, with weights or without.
 _FEW_COLUMNS = 3
 _NO_EDGES = (
     "X must be a list of edges, which are pairs, or a table with two columns, an adjacency matrix, "
-    "or a networkx graph."
+    "or a networkx graph. Make a list of an iterator, which can be read only once."
 )
 
 
@@ -30,16 +30,19 @@ def node_names(nodes: NodesLike) -> NDArray[Any] | None:
     """Return the names in a public list of nodes; None for a number of nodes, or for None."""
     if nodes is None or isinstance(nodes, Integral):
         return None
-    names = np.array(nodes, dtype=object)
-    kinds = {_kind_of_name(name) for name in names.ravel()}
-    if names.ndim != 1 or len(names) < 2 or len(kinds) > 1 or None in kinds:
+    given = np.array(nodes, dtype=object)
+    kinds = {_kind_of_name(name) for name in given.ravel()}
+    names = np.array(given.tolist())
+    # NumPy drops zeros at the end of strings, and has no larger integers.
+    is_changed = names.dtype.kind not in "iuU" or names.tolist() != given.tolist()
+    if names.ndim != 1 or len(names) < 2 or len(kinds) > 1 or None in kinds or is_changed:
         raise ValueError(
             "nodes must be a number of nodes, or a list of at least two names, which are all "
-            "strings or all whole numbers."
+            "strings or all whole numbers of 64 bits."
         )
-    if len(set(names)) < len(names):
+    if len(set(names.tolist())) < len(names):
         raise ValueError("nodes contains a name more than once. List each node once.")
-    return np.array(names.tolist())
+    return names
 
 
 def _kind_of_name(name: object) -> type | None:
@@ -51,7 +54,7 @@ def _kind_of_name(name: object) -> type | None:
 def links_between(X: Any, nodes: int | ArrayLike, directed: bool) -> csr_array:
     """Convert a list of edges, a networkx graph or a matrix to links of public nodes.
 
-    Sparse matrices, and dense ones with as many columns as nodes, stay matrices.
+    Sparse matrices and arrays of more than three columns stay matrices.
     """
     refuse_dask(X)
     names = node_names(nodes)
@@ -80,16 +83,27 @@ def _ends_of(X: Any, n_nodes: int) -> tuple[Any, Any] | None:
     if frame is None and not isinstance(X, np.ndarray):
         # Strings and numbers would become strings in an array.
         try:
-            rows = list(X)
-            is_matrix = n_nodes > _FEW_COLUMNS and {len(row) for row in rows} == {n_nodes}
+            n_rows, rows = len(X), list(X)
+            widths = {len(row) for row in rows} if n_rows else set()
         except TypeError:
             raise ValueError(_NO_EDGES) from None
-        return None if is_matrix else _two_ends(rows)
+        if not widths or max(widths) <= _FEW_COLUMNS:
+            return _two_ends(rows)
+        return None
     shape = X.shape if frame is None else frame.shape
+    if frame is None and X.size == 0 and shape != (0, 0):
+        return [], []
     if len(shape) != 2 or shape[1] < 2:
         raise ValueError(_NO_EDGES)
-    if shape[1] == n_nodes > _FEW_COLUMNS:
+    # A frame of edges may have more columns, but an array holds a matrix then.
+    is_square = shape[0] == shape[1]
+    if shape[1] > _FEW_COLUMNS and (frame is None or is_square):
         return None
+    if is_square and shape[1] == n_nodes == _FEW_COLUMNS:
+        raise ValueError(
+            "X may be a matrix or a list of edges with weights, since there are three nodes. Pass "
+            "a sparse matrix, or the first two columns."
+        )
     if shape[1] > 2:
         warnings.warn(
             f"X has {shape[1]} columns. The first two are taken as the ends of edges, and the "
@@ -116,7 +130,10 @@ def _two_ends(edges: list[Any]) -> tuple[list[Any], list[Any]]:
 def _places(values: Any, names: NDArray[Any] | None, n_nodes: int) -> IntArray:
     """Return the numbers of nodes; ValueError if a value is not a node."""
     if names is None:
-        numbers = np.asarray(values if len(values) else np.empty(0))
+        try:
+            numbers = np.asarray(values if len(values) else np.empty(0))
+        except ValueError:  # ragged
+            numbers = np.asarray(["not a number"])
         is_node = numbers.dtype.kind in "iuf" and (
             (numbers == np.rint(numbers)) & (numbers >= 0) & (numbers < n_nodes)
         )

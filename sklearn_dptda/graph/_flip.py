@@ -22,6 +22,7 @@ from sklearn_dptda.graph._adjacency import (
     PackedAdjacency,
     check_graph,
     check_links,
+    without_diagonal,
 )
 from sklearn_dptda.graph._edge_list import NodesLike, links_between, node_names
 from sklearn_dptda.graph._flipped_pairs import (
@@ -124,10 +125,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
     def _links(self, X: GraphLike) -> csr_array:
         """Return the zeros and ones of any input, which are not yet checked to be a graph."""
         A = check_links(X) if self.nodes is None else links_between(X, self.nodes, self.directed)
-        if self.drop_self_loops and A.shape[0] == A.shape[1]:
-            A.setdiag(0)
-            A.eliminate_zeros()
-        return A
+        return without_diagonal(A) if self.drop_self_loops and A.shape[0] == A.shape[1] else A
 
     def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
         return PrivacyGuarantee(
@@ -248,8 +246,9 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         ndarray of str
         """
         check_is_fitted(self)
-        numbered = [f"x{i}" for i in range(self.n_features_in_)]
-        return np.asarray(numbered if self.nodes_ is None else self.nodes_, dtype=object)
+        if self.nodes_ is None:
+            return np.array([f"x{i}" for i in range(self.n_features_in_)], dtype=object)
+        return np.array([str(name) for name in self.nodes_], dtype=object)
 
     def _release(self, A: csr_array, kind: str) -> NoisyAdjacency | PackedAdjacency:
         pairs = Pairs(A.shape[0], A.shape[1], kind)

@@ -30,11 +30,27 @@ _HEAD = """\
 # It contains private output and public parameters only. Answer these questions, in the fields
 # below or as fields of their own, before you submit it:
 """
-# Fields that allow only some words, one of which the curator must choose.
-_TO_CHOOSE = (
-    ("deployment.basic.data_product_sector", "Technology, Healthcare, Education, ...?"),
-    ("deployment.deployment_model.data_source_type", "Static or Dynamic?"),
-)
+# What only the curator knows. The last two fields allow only some words, so they are left out.
+_QUESTIONS = {
+    "basic.data_curators": "Who publishes the data product?",
+    "basic.intended_use": "What is the data product for?",
+    "basic.data_product_region": "Which region do the data describe?",
+    "basic.description": "What are the data about?",
+    "deployment_model.actors": "Who can read the records, and who receives the release?",
+    "deployment_model.release_type_details": "Are there other releases of the same data that no "
+    "ledger or another one counts, and what is their total loss?",
+    "deployment_model.data_source_type_details": "Do new records come in over time?",
+    "accounting.post_processing": "What else was computed from the release before it was "
+    "published?",
+    "implementation.preprocessing_and_hyperparameter_tuning": "Was anything looked at or tried on "
+    "the records before, and how was it accounted for?",
+    "implementation.mechanisms": "Who has access to the records, and how are they secured?",
+    "implementation.justification": "Why were this epsilon and this unit chosen?",
+    "administrative.sources": "Where are the release, and papers about it?",
+    "administrative.registry_authors": "Who wrote this record?",
+    "basic.data_product_sector": "Technology, Healthcare, Education, ...?",
+    "deployment_model.data_source_type": "Static or Dynamic?",
+}
 _SAFETY = (
     "Noise and random choices are drawn exactly, in integers, from the operating system's entropy, "
     "by the OpenDP library or by exact samplers. Errors and warnings quote no records. Running "
@@ -68,65 +84,63 @@ def registry_record(
         "deployment": {
             "basic": {
                 "name": title,
-                "data_curators": [f"{_QUESTION}Who publishes the data product?"],
-                "intended_use": f"{_QUESTION}What is the data product for?",
+                "data_curators": [_asked("basic.data_curators")],
+                "intended_use": _asked("basic.intended_use"),
                 "data_product_type": _kind_of_product(last),
-                "data_product_region": f"{_QUESTION}Which region do the data describe?",
+                "data_product_region": _asked("basic.data_product_region"),
                 "description": " ".join(
                     [
                         f"{guarantee.released[:1].upper()}{guarantee.released[1:]}, released by "
                         f"{type(last).__name__}.",
                         *statements,
-                        f"{_QUESTION}What are the data about?",
+                        _asked("basic.description"),
                     ]
                 ),
                 "publication_date": datetime.now(UTC).date().isoformat(),
             },
             "dp_variant": {
                 "variant_name": "Approximate DP" if guarantee.delta > 0 else "Pure DP",
-                "data_domain": "All data sets with the public columns, types and parameters that "
-                f"are listed here. Values outside of bounds are clipped to them. {listed}.",
+                "data_domain": _domain(guarantee, listed),
                 "unprotected_quantities": _unprotected(guarantee),
             },
             "privacy_loss": {
                 "privacy_unit": guarantee.unit,
                 "privacy_unit_details": f"{guarantee.adjacency}. {neighbours(guarantee)}",
                 "privacy_parameters": _numbers(guarantee),
-                "privacy_parameters_details": " ".join(
-                    [meaning_of_epsilon(guarantee), whom_it_protects(guarantee)]
-                ).strip(),
+                "privacy_parameters_details": _details(last, guarantee),
             },
             "deployment_model": {
                 "model_name": "Central",
                 "model_name_details": "One party, which runs the library, reads the records.",
-                "actors": f"{_QUESTION}Who can read the records, and who receives the release?",
+                "actors": _asked("deployment_model.actors"),
                 "release_type": "Many releases" if n_payments > 1 else "One release",
-                "release_type_details": _budget(accountant),
-                "data_source_type_details": f"{_QUESTION}Do new records come in over time?",
+                "release_type_details": f"{_budget(accountant)} "
+                f"{_asked('deployment_model.release_type_details')}",
+                "data_source_type_details": _asked("deployment_model.data_source_type_details"),
                 "access_type": "Non-interactive",
                 "access_type_details": "The release is published as it is.",
             },
             "accounting": {
                 "post_processing": "Everything that is computed after the noise depends on noisy "
                 "values and public parameters only. "
-                f"{_QUESTION}What else was computed from the release before it was published?",
+                f"{_asked('accounting.post_processing')}",
                 "composition": f"{guarantee.mechanism}. {_composition(accountant)}",
             },
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": _before(guarantee, steps),
                 "mechanisms": f"{guarantee.mechanism}. {_SAFETY} Versions: "
                 f"{', '.join(f'{name} {number}' for name, number in versions())}. "
-                f"{_QUESTION}Who has access to the records, and how are they secured?",
-                "justification": f"{_QUESTION}Why were this epsilon and this unit chosen?",
+                f"{_asked('implementation.mechanisms')}",
+                "justification": _asked("implementation.justification"),
             },
             "administrative": {
-                "sources": f"{_QUESTION}Where are the release, and papers about it?",
+                "sources": _asked("administrative.sources"),
                 "notes": getattr(last, "error_statement_", "") or "No error statement.",
-                "registry_authors": [f"{_QUESTION}Who wrote this record?"],
+                "registry_authors": [_asked("administrative.registry_authors")],
             },
         },
     }
-    return "".join([_HEAD, *_questions(record), *_yaml(record)])
+    return "".join([_HEAD, *_questions(), *_yaml(record)])
 
 
 def _kind_of_product(estimator: BaseEstimator) -> str:
@@ -145,18 +159,19 @@ def _numbers(guarantee: PrivacyGuarantee) -> dict[str, float]:
 
 
 def _unprotected(guarantee: PrivacyGuarantee) -> str:
-    texts = ["Names and types of columns, and all parameters, which must not depend on records."]
-    if guarantee.adjacency == "replace-one":
-        texts.insert(0, "The number of records.")
-    if "edge" in guarantee.unit or "link" in guarantee.unit:
-        texts.insert(0, "The nodes of the graph, and their order.")
-    return " ".join(texts)
+    if _is_of_graphs(guarantee):
+        return "The nodes of the graph, their order, and all parameters."
+    number = (
+        "The number of records"
+        if guarantee.adjacency == "replace-one"
+        else ("That there is at least one record")
+    )
+    return f"{number}, the names and types of columns, and all parameters."
 
 
 def _budget(accountant: PrivacyAccountant | None) -> str:
     if accountant is None:
-        question = "Are there other releases of the same data, and what is their total loss?"
-        return f"No ledger counted this release. {_QUESTION}{question}"
+        return "No ledger counted this release."
     return (
         f"A ledger counts {len(accountant)} payment{'s' * (len(accountant) != 1)} and refuses "
         f"releases beyond epsilon={accountant.epsilon:g}, delta={accountant.delta:g}. This budget "
@@ -165,36 +180,50 @@ def _budget(accountant: PrivacyAccountant | None) -> str:
 
 
 def _composition(accountant: PrivacyAccountant | None) -> str:
+    own = "The parameters above are the loss of the whole release."
     if accountant is None:
-        return "The losses of the steps of this release compose sequentially."
+        return own
+    return f"{own} The ledger adds the losses of releases by {accountant.composition} composition."
+
+
+def _is_of_graphs(guarantee: PrivacyGuarantee) -> bool:
+    return "edge" in guarantee.unit or "link" in guarantee.unit
+
+
+def _domain(guarantee: PrivacyGuarantee, listed: str) -> str:
+    if _is_of_graphs(guarantee):
+        return f"All graphs on the public nodes. {listed}."
     return (
-        "The losses of the steps of this release compose sequentially, and releases of the ledger "
-        f"by {accountant.composition} composition."
+        "All data sets with the public columns, types and parameters that are listed here. Values "
+        f"outside of bounds are clipped to them. {listed}."
     )
+
+
+def _details(estimator: BaseEstimator, guarantee: PrivacyGuarantee) -> str:
+    texts = [meaning_of_epsilon(guarantee), whom_it_protects(guarantee)]
+    if isinstance(alpha := getattr(estimator, "alpha", None), float):
+        texts.append(
+            f"The mechanism satisfies metric privacy, with a loss of {alpha:g} for each unit of "
+            "distance; epsilon is the loss at the largest distance."
+        )
+    return " ".join(text for text in texts if text)
 
 
 def _before(guarantee: PrivacyGuarantee, steps: Sequence[str]) -> str:
     learnt = f"Steps before the release: {', '.join(steps)}. " if steps else ""
     return (
         f"{learnt}No parameter was learnt from the records without privacy, as far as the library "
-        f"can see. {_QUESTION}Was anything looked at or tried on the records before, and how was "
-        "it accounted for?"
+        f"can see. {_asked('implementation.preprocessing_and_hyperparameter_tuning')}"
     )
 
 
-def _questions(record: Mapping[str, Any]) -> Iterator[str]:
-    for path, value in (*_leaves(record, ()), *_TO_CHOOSE):
-        if _QUESTION in str(value) or (path, value) in _TO_CHOOSE:
-            yield f"#   {path}: {str(value).rpartition(_QUESTION)[2]}\n"
+def _asked(path: str) -> str:
+    return f"{_QUESTION}{_QUESTIONS[path]}"
 
 
-def _leaves(tree: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    for name, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, (*path, name))
-        else:
-            (single,) = value if isinstance(value, list) else [value]
-            yield ".".join((*path, name)), single
+def _questions() -> Iterator[str]:
+    for path, question in _QUESTIONS.items():
+        yield f"#   deployment.{path}: {question}\n"
 
 
 def _yaml(tree: Mapping[str, Any], indent: str = "") -> Iterator[str]:
@@ -215,4 +244,6 @@ def _scalar(value: Any) -> str:
         # Without a point, YAML reads 1e-06 as a string.
         mantissa, mark, exponent = repr(value).partition("e")
         return f"{mantissa}{'' if '.' in mantissa else '.0'}{mark}{exponent}"
-    return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    # YAML takes some other characters for ends of lines, or refuses them.
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)

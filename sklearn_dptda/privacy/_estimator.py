@@ -344,9 +344,9 @@ class PrivateEstimatorMixin(EstimatorMixin, BaseEstimator):
             )
         if scoring := scoring_callbacks(self):
             warn_caller(
-                f"{', '.join(scoring)} computes scores on the records during the fit. The privacy "
-                "guarantee does not cover these scores. Remove this callback, or do not publish "
-                "what it records.",
+                f"{', '.join(scoring)} may receive the records during the fit. The privacy "
+                "guarantee does not cover what this callback computes from them, such as scores. "
+                "Remove it, or do not publish what it records.",
                 PrivacyLeakWarning,
             )
         learners = learners_before(self) if guarantee.public_parameters else []

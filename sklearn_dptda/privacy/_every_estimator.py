@@ -1,7 +1,7 @@
 """What every estimator does for scikit-learn: progress, links to its page, refused weights.
 
 A fit reports itself, and each of its longer steps, to the callbacks of scikit-learn 1.9 and later.
-Callbacks receive neither records nor a half fitted estimator, so that a fit computes no score.
+Callbacks receive the estimator, but no records, so that they cannot compute a score on them.
 """
 
 import inspect
@@ -29,7 +29,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 # The innermost fit that reports to callbacks, with its context.
 _REPORTING: ContextVar[tuple[Any, Any] | None] = ContextVar("_REPORTING", default=None)
 # What a callback may ask for in order to compute a score.
-_OF_RECORDS = {"X", "y", "fitted_estimator"}
+_OF_RECORDS = {"X", "y", "metadata", "fitted_estimator"}
 
 
 def with_progress(fit: _Method) -> _Method:

@@ -59,8 +59,9 @@ BOUNDS_SHARE, _SHARE_WITHIN = 0.2, 0.1
 _SHARES_OF_CLIPPED_COUNT = {"l2": 0.005, "l1": 0.015}
 # The same for counting the missing values of each column, if there may be any.
 _SHARES_OF_MISSING = {"l2": 0.01, "l1": 0.03}
-# Least share of known values by which sums are divided.
-_LEAST_KNOWN = 0.1
+# Least share of known values by which sums are divided. With fewer, so few rows have both values of
+# a product that it is better to be biased towards smaller covariances.
+_LEAST_KNOWN = 0.5
 # A fit warns if more than this share of the rows is outside the bounds ...
 _MANY_CLIPPED = 0.05
 # ... by a margin of this many standard deviations of the noise. Laplace noise exceeds the margin
@@ -232,6 +233,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         coded = self._coding()(table)
         rows = check_rows(self, coded.table, coded.gaps, **options)
         columns = Columns.of(table, rows.shape[1], coded.choices)
+        columns = columns.may_miss([columns.names[place] for place in coded.gaps])
         self._check_columns(columns)
         return rows, columns
 
@@ -256,8 +258,6 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         """
         # Later releases that use the bounds or the centres of this release count it only once.
         self._check_noise(rows)
-        if hasattr(self, "missing"):
-            cast(Columns, rows.columns).refuse_without_gaps(self.missing)
         own = replace(self._guarantee_of(rows), release_id=uuid.uuid4().hex)
         guarantee = self._after_steps(own)
         with self._paid(guarantee, self._n_seeds, records=self._records(rows)) as seeds:
@@ -508,9 +508,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         if not hasattr(self, "missing"):
             return rows, budget
         self.missing_share_ = np.zeros(self.n_features_in_)
-        gaps = cast(Columns, rows.columns).with_gaps(self.missing)
         # Labels, which may follow the columns, are never missing.
-        places = sorted(gaps & set(range(self.n_features_in_)))
+        places = sorted(cast(Columns, rows.columns).gaps & set(range(self.n_features_in_)))
         if not places:
             return rows, budget
         counts = rows.selected(places).sum(count_missing)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.privacy._estimator import silent_arithmetic
+from sklearn_dptda.privacy._every_estimator import without_weights
 from sklearn_dptda.rows._rows import Tally
 from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._sklearn import _get_output_config
@@ -64,6 +65,7 @@ def refuse_unmapped(estimator: Any, X: Any, name: str) -> None:
         )
 
 
+@without_weights
 def fit_transform(
     self: Any, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None
 ) -> FloatArray:
@@ -86,6 +88,7 @@ def fit_transform(
     return result
 
 
+@without_weights
 def fit_predict(
     self: Any, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None
 ) -> IntArray:

@@ -84,7 +84,7 @@ def with_gaps(missing: bool | Sequence[Any], table: Any) -> Coded:
     if len(table.shape) != 2 or issparse(table):
         # Later checks refuse it.
         return Coded(table)
-    return Coded(table, gaps=Columns.of(table, table.shape[1]).with_gaps(missing))
+    return Coded(table, gaps=Columns.of(table, table.shape[1]).may_miss(missing).gaps)
 
 
 def open_chunks(
@@ -229,7 +229,9 @@ class _Reader:
         table, choices, gaps = self.coded(chunk)
         array = _as_array(table, gaps)
         head = getattr(chunk, "iloc", chunk)[:0] if hasattr(chunk, "shape") else array[:0]
-        header = _Header(Columns.of(chunk, array.shape[1], choices), head)
+        columns = Columns.of(chunk, array.shape[1], choices)
+        places = [columns.names[place] for place in gaps]
+        header = _Header(columns.may_miss(places), head)
         if ids is None:
             return header, map(Batch, slices(array, BATCH))
         return header, weighted(array, ids, self.spread)

@@ -22,13 +22,9 @@ _MOST_BESIDE_GAPS = 16
 
 @dataclass(frozen=True)
 class CodedTable:
-    """Columns, some of which contain codes in place of categories.
-
-    ``gaps`` has the numbers of the columns in which values may be missing.
-    """
+    """Columns, some of which contain codes in place of categories."""
 
     columns: Columns
-    gaps: frozenset[int] = frozenset()
 
     @property
     def numeric(self) -> list[int]:
@@ -40,7 +36,7 @@ class CodedTable:
     @property
     def may_miss(self) -> BoolArray:
         """Whether values of each column may be missing."""
-        return np.isin(np.arange(len(self.columns.names)), list(self.gaps))
+        return np.isin(np.arange(len(self.columns.names)), list(self.columns.gaps))
 
     def in_types(self, places: list[int], low: FloatArray, high: FloatArray) -> FloatArray:
         """Private bounds of numeric columns. Bounds of integers stay within their types."""
@@ -169,7 +165,7 @@ def code_table(
     columns = Columns.of(X, X.shape[1])
     choices = _choices(X, columns.names, categories or {})
     typed = Columns.of(X, X.shape[1], choices)
-    gaps = typed.with_gaps(missing)
+    gaps = typed.may_miss(missing).gaps
     if not choices and not gaps:
         return Coded(X)
     for place, listed in choices.items():

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from scipy.stats import wasserstein_distance
@@ -76,9 +76,10 @@ class PrivateMeasure(PrivateRowsEstimator):
         Public lists of the values of columns that are not numeric, by the name of the
         column, or its number in an array. Boolean columns need no list.
     missing : bool or list, default=False
-        Whether values may be missing: None or NaN, in all columns whose type allows them, or in
-        the columns of this list. The share of missing values is then released within the same
-        budget, and values of the synthetic rows are missing as well. Otherwise, missing values
+        Whether values may be missing: None or NaN, in all columns, or in those of this list. The
+        share of missing values is then released within the same budget, and values of the
+        synthetic rows are missing as well. Columns of a type of NumPy's that has no missing
+        value, such as integers, become numbers or objects. Otherwise, missing values
         are refused.
     method : {"boxes", "tree"}, default=None
         What is counted. None: a tree with ``missing`` values, from three columns on if one of
@@ -198,10 +199,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         return partial(code_table, categories=self.categories, missing=self.missing)
 
     def _check_columns(self, columns: Columns) -> None:
-        self._numeric_bounds(self._coded(columns))
-
-    def _coded(self, columns: Any) -> CodedTable:
-        return CodedTable(columns, columns.with_gaps(self.missing))
+        self._numeric_bounds(CodedTable(columns))
 
     def _numeric_bounds(self, table: CodedTable) -> tuple[FloatArray, FloatArray]:
         """Bounds of the numeric columns, NaN if they are private."""
@@ -221,7 +219,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         if not self._counts_pairs(table):
             if self.target is not None:
                 raise ValueError("target must be None with method='boxes', which has no hub.")
-            if table.gaps:
+            if table.columns.gaps:
                 raise ValueError("missing must be False with method='boxes'. Pass method='tree'.")
             if self.delta > 0:
                 raise ValueError(
@@ -241,7 +239,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         if self.method is not None:
             return self.method == "tree"
         d, choices = len(table.columns.names), table.columns.choices
-        if self.target is not None or table.gaps:
+        if self.target is not None or table.columns.gaps:
             return True
         if len(choices) == d:
             return math.prod(map(len, choices.values())) > _FEW_BOXES
@@ -264,7 +262,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         return False
 
     def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
-        budget, table = self._budget(seeds[0], rows.mass), self._coded(rows.columns)
+        budget, table = self._budget(seeds[0], rows.mass), CodedTable(cast(Columns, rows.columns))
         low, high = self._numeric_bounds(table)
         private = np.flatnonzero(np.isnan(low))
         if len(private):
@@ -316,7 +314,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         return 0.0 if self.marginal_share is None and few else self.marginal_share
 
     def _guarantee_of(self, rows: Rows) -> PrivacyGuarantee:
-        low, _ = self._numeric_bounds(self._coded(rows.columns))
+        low, _ = self._numeric_bounds(CodedTable(cast(Columns, rows.columns)))
         return self._guarantee(bool(np.isnan(low).any()), rows.unit)
 
     def _guarantee(self, finds_bounds: bool, unit: str) -> PrivacyGuarantee:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import narwhals.stable.v2 as nw
@@ -98,6 +98,8 @@ class Columns:
     dtypes: Sequence[Any]
     # Public lists of the values of categorical columns, by column number.
     choices: Mapping[int, list[Any]] = field(default_factory=dict)
+    # Numbers of the columns in which values may be missing.
+    gaps: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, X: Any, n_features: int, choices: Mapping[int, list] | None = None) -> Self:
@@ -117,7 +119,7 @@ class Columns:
         Different types become None, except for integers in arrays, which get a common type.
         """
         dtypes = list(map(self._common_type, self.dtypes, other.dtypes))
-        return type(self)(self.library, self.names, dtypes, self.choices)
+        return replace(self, dtypes=dtypes)
 
     def _common_type(self, mine: Any, theirs: Any) -> Any:
         if mine == theirs:
@@ -131,40 +133,26 @@ class Columns:
         """Whether a numeric column holds integers."""
         return self._whole_type(place).kind in "iu"
 
-    def takes_gaps(self, place: int) -> bool:
-        """Whether the type of a column can represent a missing value.
+    def may_miss(self, missing: bool | Sequence[Any]) -> Self:
+        """Columns in which values may be missing: those that are named, or all.
 
-        NumPy's integers and texts cannot.
-        """
-        dtype = self.dtypes[place]
-        return not (isinstance(dtype, np.dtype) and dtype.kind in "iubUS")
-
-    def with_gaps(self, missing: bool | Sequence[Any]) -> frozenset[int]:
-        """Numbers of the columns in which values may be missing: those that are named, or all.
-
-        It is a function of names and types, which are public.
+        A type that cannot represent a missing value is forgotten, because it may only tell that
+        none is missing.
         """
         if isinstance(missing, bool | np.bool_):
-            able = range(len(self.names)) if missing else ()
-            return frozenset(place for place in able if self.takes_gaps(place))
-        if unknown := sum(name not in self.names for name in missing):
+            gaps = frozenset(range(len(self.names)) if missing else ())
+        elif unknown := sum(name not in self.names for name in missing):
             # The names are not quoted, since ids may have been passed in their place.
             raise ValueError(
                 f"missing names {unknown} column{'s' * (unknown > 1)} that X does not have."
             )
-        # Of several chunks, those without a missing value may have another type than the others.
-        named = (self.names.index(name) for name in missing)
-        return frozenset(place for place in named if self.takes_gaps(place))
-
-    def refuse_without_gaps(self, missing: bool | Sequence[Any]) -> None:
-        """Refuse a list of columns if no value of one of them can be missing."""
-        for name in [] if isinstance(missing, bool | np.bool_) else missing:
-            place = self.names.index(name)
-            if not self.takes_gaps(place):
-                raise ValueError(
-                    f"missing: no value of column {name!r} can be missing, since it has the type "
-                    f"{self.dtypes[place]}."
-                )
+        else:
+            gaps = frozenset(self.names.index(name) for name in missing)
+        dtypes = [
+            None if place in gaps and _is_of_numpy(dtype) else dtype
+            for place, dtype in enumerate(self.dtypes)
+        ]
+        return replace(self, dtypes=dtypes, gaps=gaps)
 
     def _whole_type(self, place: int) -> np.dtype[Any]:
         """NumPy's type of a column of integers or booleans; that of floats for other numbers."""
@@ -244,6 +232,11 @@ class Columns:
         return self.table(
             [self.numbers(j, X[:, j], low[j], high[j], gaps[j]) for j in range(len(self.names))]
         )
+
+
+def _is_of_numpy(dtype: Any) -> bool:
+    """Whether a type is one of NumPy's, in which only floats and objects can be missing."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "iubUS"
 
 
 def _public_type(column: Any, choices: list[Any] | None) -> Any:

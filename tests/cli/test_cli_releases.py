@@ -244,7 +244,7 @@ def test_graph_command_refuses_broken_graphs_in_one_line(folder, capsys):
     assert main(["graph", "loop.csv", "--nodes", "30", "-o", "out"]) == 2
     error = capsys.readouterr().err
     assert "some edges join a node with itself. Leave them out, or" in error
-    assert "pass --drop-self-loops" in error
+    assert "let EdgeFlip drop them: --drop-self-loops" in error
     np.save("directed.npy", UPPER.astype(float))
     assert main(["graph", "directed.npy", "-o", "out"]) == 2
     assert "Pass --directed" in capsys.readouterr().err

@@ -71,7 +71,9 @@ def test_edge_flip_takes_edges_with_a_direction():
     np.testing.assert_array_equal(both.toarray(), EXPECTED)
 
 
-@pytest.mark.parametrize("edges", [[], np.empty((0, 2)), networkx.Graph(), csr_array((5, 5))])
+@pytest.mark.parametrize(
+    "edges", [[], np.array([]), np.empty((0, 2)), networkx.Graph(), csr_array((5, 5))]
+)
 def test_edge_flip_takes_lists_without_edges(edges):
     assert exact(edges, NAMES).nnz == 0
 
@@ -111,6 +113,30 @@ def test_edge_flip_drops_self_loops_only_if_asked():
     np.testing.assert_array_equal(loops, kept)
 
 
+def test_edge_flip_takes_no_list_for_a_matrix_and_no_matrix_for_a_list():
+    # The number of columns decides, so that a wrong number of nodes is refused.
+    A = np.zeros((6, 6))
+    A[0, 1] = A[1, 0] = A[4, 5] = A[5, 4] = 1
+    for X in (A, A.tolist(), pd.DataFrame(A)):
+        with pytest.raises(ValueError, match="nodes states 8 nodes, but the graph has 6"):
+            EdgeFlip(nodes=8, drop_self_loops=True).fit(X)
+    three = np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0]])
+    with pytest.raises(ValueError, match="may be a matrix or a list of edges"):
+        EdgeFlip(nodes=3, drop_self_loops=True).fit(three)
+    assert exact(csr_array(three), 3).nnz == 4
+    frame = pd.DataFrame(EDGES, columns=["a", "b"]).assign(c=1, d=2, e=3).iloc[:4]
+    with pytest.warns(UserWarning, match="X has 5 columns"):
+        assert exact(frame, NAMES).nnz == 6
+
+
+@pytest.mark.parametrize("make", [iter, lambda edges: zip(*zip(*edges, strict=True), strict=True)])
+def test_edge_flip_refuses_iterators_unpaid(make):
+    accountant = PrivacyAccountant(9.0)
+    with pytest.raises(ValueError, match="which can be read only once"):
+        EdgeFlip(nodes=NAMES, accountant=accountant).fit(make(EDGES))
+    assert len(accountant) == 0
+
+
 def test_edge_flip_names_come_back_in_every_output():
     noisy = exact(EDGES, NAMES)
     same = [noisy, noisy.copy(), noisy.astype(float), pickle.loads(pickle.dumps(noisy)), noisy[1:3]]
@@ -119,6 +145,7 @@ def test_edge_flip_names_come_back_in_every_output():
     chosen = [1, 3]
     assert noisy[chosen][:, chosen].nodes.tolist() == ["ann", "cy"]
     assert noisy[:, 1:3].nodes.tolist() == ["ann", "bob"]
+    assert noisy[np.ix_([3, 0], [3, 0])].nodes.tolist() == ["cy", "eve"]
     assert noisy[:, np.array(NAMES) != "eve"].nodes.tolist() == NAMES[1:]
     assert AdjacencySpectralEmbedding(1).fit(noisy).nodes_.tolist() == NAMES
     blocks = EdgeFlip(math.inf, nodes=NAMES).fit(EDGES).iter_edges(EDGES)
@@ -161,6 +188,9 @@ def test_edge_flip_names_are_stored_with_the_release(storage, tmp_path):
         (EDGES, ["ann", 1], "all strings or all whole numbers"),
         (EDGES, [True, False], "all strings or all whole numbers"),
         (EDGES, ["ann"], "at least two names"),
+        (EDGES, ["ann", "bob\0", "bob"], "strings or all whole numbers"),
+        (NUMBERS, [2**63, -1], "whole numbers of 64 bits"),
+        ([(0, [1, 2]), (1, 3)], 5, "whole numbers from 0 to 4"),
         (EDGES, [["ann", "bob"]], "at least two names"),
         (np.zeros((6, 6)), 2.5, "'nodes' parameter"),
         (csr_array((6, 6)), 5, "nodes states 5 nodes, but the graph has 6"),
@@ -174,7 +204,7 @@ def test_edge_flip_refuses_bad_lists_unpaid(edges, nodes, message):
     with pytest.raises(ValueError, match=message) as caught:
         EdgeFlip(nodes=nodes, accountant=accountant).fit(edges)
     said = str(caught.value)
-    assert not any(private in said for private in ("zed", "ann", "77", "1.5"))
+    assert not any(private in said for private in ("zed", "ann", "77", "1.5", "inhomogeneous"))
     assert len(accountant) == 0
 
 

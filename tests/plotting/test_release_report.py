@@ -18,6 +18,7 @@ from sklearn_dptda.__main__ import main
 from sklearn_dptda.cluster import DPLloyd, DPMoG
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.graph import EdgeFlip
+from sklearn_dptda.metric_privacy import KNormMechanism
 from sklearn_dptda.plotting import PersistenceDiagramDisplay, release_report
 from sklearn_dptda.plotting._release_report import budget_over_time
 from sklearn_dptda.privacy import PrivacyAccountant
@@ -230,13 +231,34 @@ def test_registry_record_fills_each_field_or_asks(private, variant, numbers, pro
     datetime.date.fromisoformat(parts["basic"]["publication_date"])
     # Each question in a field is listed at the top, and two fields that must be chosen.
     listed = re.findall(r"^#   deployment\.([\w.]+): (.+)$", text, flags=re.MULTILINE)
-    asked = [question for _, question in listed[:-2]]
-    assert asked == re.findall(r"QUESTION: ([^\n]+?)\"\n", text) and len(asked) >= 10
+    assert len(listed) == 15
+    for path, question in listed[:-2]:
+        section, name = path.split(".")
+        (value,) = np.ravel(parts[section][name])
+        assert value.endswith(f"QUESTION: {question}")
+    assert text.count("QUESTION: ") == 13
     assert [path for path, _ in listed[-2:]] == [
         "basic.data_product_sector",
         "deployment_model.data_source_type",
     ]
     assert "1 payment " in parts["deployment_model"]["release_type_details"]
+
+
+def test_registry_record_keeps_texts_inside_their_fields():
+    yaml = pytest.importorskip("yaml", reason="the record is read with PyYAML")
+    title = 'x QUESTION: hi\nevil: 1\u2028evil: 2\x85evil: 3\x7f\x80 \U0001f600 "quoted" é'
+    private = DPLloyd(2, bounds=(0, 1), unit="one QUESTION: q\nstatus: Approved").fit(X)
+    text = release_report(private, form="registry", title=title, parameters={"a\nb: 1": "v\nc"})
+    record = yaml.safe_load(text)
+    assert record.keys() == {"url_slug", "status", "tier", "deployment"}
+    assert record["status"] == "Draft" and record["deployment"]["basic"]["name"] == title
+
+
+def test_registry_record_is_about_graphs_and_distances():
+    graph = release_report(EdgeFlip(1.0).fit(np.ones((4, 4)) - np.eye(4)), form="registry")
+    assert "All graphs on the public nodes" in graph and "columns" not in graph
+    point = release_report(KNormMechanism(2.0, bounds=(0, 1)).fit(X), form="registry")
+    assert "metric privacy, with a loss of 2 for each unit of distance" in point
 
 
 def test_registry_record_is_refused_without_a_guarantee():
