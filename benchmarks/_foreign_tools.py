@@ -171,6 +171,32 @@ def marginals(data, parameters):
     return {"rows": rows[names].to_numpy().astype(int).tolist(), "seconds": seconds}
 
 
+def contingency_table(data, parameters):
+    """Synthetic rows for a table of codes, by AIM of OpenDP, and their CPU time."""
+    import jax
+    import opendp.prelude as dp
+    import polars as pl
+
+    dp.enable_features("contrib")
+    jax.config.update("jax_enable_x64", True)
+    names = [f"c{j:02}" for j in range(len(data["sizes"]))]
+    keys = {
+        name: list(range(size)) for name, size in zip(names, data["sizes"].tolist(), strict=True)
+    }
+    start = time.process_time()
+    # Approximate privacy is not available if all values of all columns are public.
+    loss = {"rho": parameters["rho"]}
+    context = dp.Context.compositor(
+        data=pl.DataFrame(data["codes"].astype(np.int64), schema=names, orient="row").lazy(),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(**loss),
+    )
+    query = context.query(**loss).contingency_table(keys=keys, algorithm=dp.mbi.AIM())
+    rows = query.release().synthesize(rows=len(data["codes"]))
+    seconds = time.process_time() - start
+    return {"rows": rows.select(names).to_numpy().astype(int).tolist(), "seconds": seconds}
+
+
 JOBS = {
     job.__name__: job
     for job in (
@@ -182,6 +208,7 @@ JOBS = {
         entropies,
         transport,
         marginals,
+        contingency_table,
     )
 }
 

@@ -1,7 +1,7 @@
 """Accuracy of synthetic tables: columns, pairs of columns, models trained on them, and time.
 
-``DPMM_PYTHON`` names an interpreter with dpmm, whose MST and AIM are compared with our methods.
-Without it, they are left out.
+``DPMM_PYTHON`` names an interpreter with dpmm, whose MST and AIM are compared with our methods, and
+``MBI_PYTHON`` one with opendp and mbi, whose AIM is. Without them, they are left out.
 """
 
 import warnings
@@ -21,6 +21,7 @@ from benchmarks._ask import ask, missing
 from benchmarks._table import Table
 from sklearn_dptda.cluster import DPMoG
 from sklearn_dptda.datasets import load_table
+from sklearn_dptda.privacy import gaussian_mu
 from sklearn_dptda.synthetic import PrivateMeasure
 
 EPSILONS = (0.5, 1.0, 2.0)
@@ -117,7 +118,11 @@ _DELTA = 1e-6
 # Bins of numbers for the peers, which take categories only, and seconds that one of their fits may
 # take. They have one run.
 _PEER_BINS, _PATIENCE = 16, 900
-_PEERS = ("MST", "AIM")
+_PEERS = {
+    "MST (dpmm)": ("DPMM", "marginals"),
+    "AIM (dpmm)": ("DPMM", "marginals"),
+    "AIM (OpenDP)": ("MBI", "contingency_table"),
+}
 
 
 def _models_table(quick):
@@ -136,14 +141,14 @@ def _models_table(quick):
                     for seed in range(n_seeds)
                 )
                 rows.append((case.name, method, f"{epsilon:g}", *_row(found)))
-            if not quick and not missing("DPMM"):
-                for method in _PEERS:
+            for method, (peer, _) in _PEERS.items():
+                if not quick and not missing(peer):
                     rows.append(_of_peer(method, case, train, test, epsilon))
     return Table(
         "Trained on synthetic rows, tested on real ones",
         ("data", "rows of", "epsilon", "area under the curve", "pairs", "columns", "CPU, s"),
         rows,
-        f"Medians over {n_seeds} seeds and the worst run; MST and AIM of dpmm have one run. "
+        f"Medians over {n_seeds} seeds and the worst run; MST and AIM have one run. "
         "Gradient boosting predicts one of two classes on the 30 % of the rows that were held "
         "out. Pairs and columns: mean total variation distance of all pairs of columns, the class "
         "included, in 10 by 10 bins, and of the columns in 20 bins. Mixtures, MST and AIM have "
@@ -272,17 +277,20 @@ def _of_method(draw, case, train, test, epsilon, seed):
 
 def _of_peer(method, case, train, test, epsilon):
     sizes = np.where(np.isinf(case.sizes), _PEER_BINS, case.sizes).astype(int)
+    peer, job = _PEERS[method]
     answer = ask(
-        "DPMM",
-        "marginals",
+        peer,
+        job,
         {"codes": case.binned(train, _PEER_BINS), "sizes": sizes},
         script="_foreign_tools.py",
         patience=_PATIENCE,
-        method=method.lower(),
+        method=method[:3].lower(),
         epsilon=epsilon,
         delta=_DELTA,
+        # That of Gaussian noise with this epsilon and delta, which is more than zCDP allows.
+        rho=gaussian_mu(epsilon, _DELTA) ** 2 / 2,
     )
-    head = case.name, f"{method} (dpmm)", f"{epsilon:g}"
+    head = case.name, method, f"{epsilon:g}"
     if "rows" not in answer:
         return *head, *["-"] * 3, f"more than {_PATIENCE}"
     codes, rng = np.array(answer["rows"]), np.random.default_rng(0)

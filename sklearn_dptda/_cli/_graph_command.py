@@ -3,6 +3,7 @@
 import math
 from functools import partial
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 from scipy.io import mmread
@@ -45,7 +46,8 @@ class Graph(PayingCommand):
     is therefore dense: n nodes have about n * n / 2 pairs.
 
     what is written:
-      OUT/graph.npz    the noisy adjacency matrix, for scipy.sparse.load_npz
+      OUT/graph.npz    the noisy adjacency matrix, for scipy.sparse.load_npz, and the ids of the
+                       nodes, if --nodes is a file: numpy.load("graph.npz")["nodes"]
       OUT/graph.json   the probability of a flip, and the guarantee. For embeddings, remove the
                        bias with NoisyAdjacency.of(load_npz("graph.npz"), flip_probability)
     """
@@ -111,6 +113,10 @@ class Graph(PayingCommand):
     def write_file(self, path):
         if path.suffix == ".npz":
             save_npz(path, csr_array(self.noisy).astype(np.int8))
+            if self.noisy.nodes is not None:
+                # SciPy ignores further arrays in the file.
+                with ZipFile(path, "a") as archive, archive.open("nodes.npy", "w") as entry:
+                    np.save(entry, self.noisy.nodes)
         else:
             super().write_file(path)
 

@@ -293,6 +293,7 @@ def test_graph_command_takes_edges_between_ids(folder, refused, capsys):
     expected = np.zeros((4, 4))
     expected[1:, 1:] = 1 - np.eye(3)
     np.testing.assert_array_equal(load_npz("out/graph.npz").toarray(), expected)
+    assert np.load("out/graph.npz")["nodes"].tolist() == ids
 
 
 @pytest.mark.conformance
