@@ -319,6 +319,9 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _guarantee(self, finds_bounds: bool, unit: str) -> PrivacyGuarantee:
         bounds = "bounds, " if finds_bounds else ""
+        shares = "the share of rows outside the bounds"
+        if getattr(self, "missing", False):
+            shares += ", the share of missing values of each column"
         mechanism, (_, law) = self._mechanism(), self._loss()
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
@@ -326,7 +329,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             adjacency=self.adjacency,
             unit=unit,
             mechanism=mechanism,
-            released=f"{bounds}the share of rows outside the bounds, {self._released()}",
+            released=f"{bounds}{shares}, {self._released()}",
             seeded=self.random_state is not None,
             law=law,
         )

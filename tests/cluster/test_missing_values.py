@@ -53,6 +53,9 @@ def test_fits_of_rows_with_missing_values_are_as_good_as_complete_ones(name, bou
     X, gaps, y = blobs()
     private = KINDS[name](gaps, y, bounds=bounds)
     assert adjusted_rand_score(y, private.predict(X)) > 0.97
+    said = private.privacy_guarantee_.released
+    assert "outside the bounds, the share of missing values of each column, " in said
+    assert "missing" not in KINDS[name](X, y, missing=False).privacy_guarantee_.released
     # A row that lacks the values in which clusters differ cannot be assigned.
     assert adjusted_rand_score(y, private.predict(gaps)) > 0.85
     assert private.missing_share_ == pytest.approx(np.isnan(gaps).mean(axis=0), abs=0.02)
