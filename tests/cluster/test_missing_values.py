@@ -99,6 +99,23 @@ def test_count_of_missing_values_declares_each_column(name):
     assert draw.sensitivity == pytest.approx(math.sqrt(2) * _steps(draw, counts))
 
 
+@pytest.mark.parametrize(("delta", "left"), [(1e-6, math.sqrt(0.99)), (0.0, 0.97)])
+def test_count_of_missing_values_is_taken_off_the_budget(delta, left):
+    # A hundredth of the zCDP, or three hundredths of epsilon, as the constants say.
+    X, _, _ = blobs(300)
+    plain, counted = (
+        recorded(
+            lambda missing=missing: fitted(DPLloyd, X, n_clusters=3, delta=delta, missing=missing)
+        ).crossings
+        for missing in (False, True)
+    )
+    rates = [[draw.rate * draw.sensitivity for draw in draws] for draws in (plain, counted)]
+    (first,) = [i for i, pair in enumerate(zip(*rates, strict=False)) if pair[0] != pair[1]][:1]
+    assert np.size(counted[first].statistic[0]) == 3
+    # The next draw is the one that has taken this place without the count.
+    assert rates[1][first + 1] == pytest.approx(left * rates[0][first], rel=1e-6)
+
+
 def _steps(draw, counts):
     return np.asarray(draw.statistic[0]).ravel()[0] / counts[0]
 
