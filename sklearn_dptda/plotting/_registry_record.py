@@ -44,7 +44,7 @@ _QUESTIONS = {
     "published?",
     "implementation.preprocessing_and_hyperparameter_tuning": "Was anything looked at or tried on "
     "the records before, and how was it accounted for?",
-    "implementation.mechanisms": "Who has access to the records, and how are they secured?",
+    "implementation.mechanisms": "Who can access the records? Which measures secure them?",
     "implementation.justification": "Why were this epsilon and this unit chosen?",
     "administrative.sources": "Where are the release, and papers about it?",
     "administrative.registry_authors": "Who wrote this record?",

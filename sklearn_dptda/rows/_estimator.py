@@ -519,7 +519,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         share = _SHARES_OF_MISSING[budget.norm]
         noisy, deviation = budget.noisy_counts(counts, len(places), share)
         self.missing_share_[places] = np.clip(noisy / n, 0.0, 1.0)
-        # Noise alone must not make sums larger.
+        # Three standard deviations are left out, so that noise alone seldom makes sums larger.
         certain = np.clip((noisy - KEPT * deviation) / n, 0.0, 1 - _LEAST_KNOWN)
         known = np.ones(rows.n_features)
         known[places] = 1 - certain
