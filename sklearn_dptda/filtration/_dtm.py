@@ -31,8 +31,8 @@ from sklearn_dptda.filtration._nearest_sums import (
     refuse_too_many_people,
     rounding_of_places,
     scattered_sums,
+    slowdown,
     tiled_sums,
-    tree_is_cheaper,
     weighted_sums,
 )
 from sklearn_dptda.filtration._place_histogram import (
@@ -47,9 +47,12 @@ from sklearn_dptda.utils._bounds import diameter
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 from sklearn_dptda.utils._validation import check_cloud
 
-# Measured costs in nanoseconds: one element of a partitioned row of distances, one neighbour from a
-# k-d tree, one offset of the lattice, and one grid node for each offset.
-_ROW_ELEMENT, _TREE_NEIGHBOUR, _LATTICE_OFFSET, _LATTICE_NODE = 3.0, 100.0, 2000.0, 1.2
+# Costs in nanoseconds, measured with the compiled sums in two and three columns: for a place, one
+# point and one neighbour; one neighbour from a k-d tree; one offset of the lattice, and one grid
+# node for each offset. Choices depend on them, so they are the same on all computers.
+_POINT, _NEIGHBOUR, _TREE_NEIGHBOUR, _LATTICE_OFFSET, _LATTICE_NODE = 0.4, 4.0, 100.0, 2000.0, 1.2
+# Nanoseconds for a point and a place in any number of columns, and if the points are sorted.
+_DISTANCE, _SORTED_DISTANCE = 3.0, 40.0
 # The smaller caps, as shares of the default one.
 _CAPS = tuple(2.0 ** (-j / 2) for j in range(1, 7))
 # Caps below this share of the longest distance are refused.
@@ -190,7 +193,7 @@ class DTMFiltration(BaseGridFiltration):
         - ``"lattice"`` first moves each point to the nearest node of a public lattice, which
           changes values by at most half the diagonal of a cell, and is fast for many points.
         - ``"auto"`` chooses the faster method, or exact values if the error of the lattice is
-          larger than the sensitivity and they take at most about 30 seconds.
+          larger than the sensitivity and they take at most about three seconds.
     %(refinement)s
     landmarks : array-like, LandmarkComplex or estimator, default=None
         Public points of shape (n_landmarks, d) close to the clouds, in place of a grid. Leave
@@ -435,6 +438,19 @@ class DTMFiltration(BaseGridFiltration):
         of_people = weighted_sums(points, weights, WEIGHT_BITS, places, power, self.memory)
         return [*of_people], n_beyond
 
+    def _seconds_ahead(self, cloud: AnyCloud) -> float:
+        if hasattr(self, "complex_"):
+            if isinstance(cloud, PlaceHistogram):
+                return 0.0
+            each = _SORTED_DISTANCE if self.groups else _DISTANCE * slowdown(self.p)
+            return each * cloud.n_points * self.complex_.n_places / 1e9
+        return super()._seconds_ahead(cloud) * slowdown(self.p)
+
+    def _faster(self) -> str:
+        if hasattr(self, "complex_"):
+            return "Use fewer landmarks, or n_jobs."
+        return super()._faster()
+
     def _check_scale(self) -> None:
         if self._cap() < _LEAST_CAP * diameter(*self.bounds_):
             raise ValueError("max_distance is negligible compared with the bounds. Increase it.")
@@ -469,7 +485,6 @@ class DTMFiltration(BaseGridFiltration):
 
     def _values_ahead(self, n: int) -> ValuesAhead:
         power, n_nodes = self._power(n), math.prod(map(len, self.axes_))
-        tree = tree_is_cheaper(n, power.k)
         mebibytes, n_offsets = self._lattice_work()
         lattice_cost = n_offsets * (n_nodes * _LATTICE_NODE + _LATTICE_OFFSET)
         (sensitivity, upper), *smaller = (
@@ -484,7 +499,7 @@ class DTMFiltration(BaseGridFiltration):
             sensitivity=sensitivity,
             upper=upper,
             lattice_error=self._lattice_shift,
-            exact_cost=n_nodes * (_TREE_NEIGHBOUR * power.k if tree else _ROW_ELEMENT * n),
+            exact_cost=n_nodes * min(_POINT * n + _NEIGHBOUR * power.k, _TREE_NEIGHBOUR * power.k),
             lattice_cost=lattice_cost if mebibytes <= self.memory else math.inf,
             smaller=tuple(smaller),
         )

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -33,6 +34,8 @@ from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, ListOutputMix
 from sklearn_dptda.utils._tasks import run
 from sklearn_dptda.utils._validation import check_collection, first_places
 
+# The estimators say before a computation that it will take more than this many seconds.
+_LONG = 10.0
 # The estimators warn if one person can change a value by more than this share of the upper bound.
 _HANDFUL = 0.1
 
@@ -82,6 +85,7 @@ class BaseFiltration(
         clouds = self._check(items, self.n_features_in_)
         unit, firsts = self._unit(len(items)), first_places(items)
         distinct, kept = sorted(set(firsts)), _kept_functions()
+        self._warn_of_time([clouds[i] for i in distinct])
         filtrations = run(
             partial(_computed_once, self._one, self, kept),
             [(clouds[i], unit) for i in distinct],
@@ -101,6 +105,20 @@ class BaseFiltration(
 
     def _one(self, cloud: AnyCloud, unit: str) -> Filtration:
         """Compute the filtration of one cloud whose records are described by ``unit``."""
+        raise NotImplementedError
+
+    def _warn_of_time(self, clouds: list[AnyCloud]) -> None:
+        seconds = sum(map(self._seconds_ahead, clouds)) / effective_n_jobs(self.n_jobs)
+        if _LONG < seconds < np.inf:
+            advice = self._faster()
+            warn_caller(f"This computation will take about {seconds:.0f} s. {advice}")
+
+    def _seconds_ahead(self, cloud: AnyCloud) -> float:
+        """Estimate the time for one cloud from its public numbers."""
+        raise NotImplementedError
+
+    def _faster(self) -> str:
+        """Say what makes the computation faster."""
         raise NotImplementedError
 
     def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[AnyCloud]:

@@ -3,6 +3,7 @@
 Proof: doc/theory/people.md, "Clouds of people".
 """
 
+import copy
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -36,9 +37,9 @@ _DEFAULT_RESOLUTION = {1: 1001, 2: 101, 3: 41, 4: 17}
 _DEFAULT_REFINEMENT = {1: 4, 2: 2, 3: 1, 4: 1}
 # The estimators warn if the longest side of a box is at least this many times the shortest one.
 _UNEQUAL_SIDES = 10.0
-# Exact values may take this many nanoseconds per cloud if a lattice would be faster but its error
-# would exceed the sensitivity.
-_NANOSECONDS_FOR_EXACT_VALUES = 30e9
+# Exact values or a finer lattice may take this many nanoseconds for one cloud if the error of the
+# lattice would exceed the sensitivity. There are no exact values for people, so they get more.
+_WORK_FOR_POINTS, _WORK_FOR_PEOPLE = 3e9, 30e9
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class BaseGridFiltration(BaseFiltration):
         if guarantee is None:
             self._check_scale()
         if self.groups and self.refinement is None:
-            self._refine_for(max(cloud.n_points for cloud in clouds))
+            self._refine_for(max(cloud.n_points for cloud in clouds), _WORK_FOR_PEOPLE)
         # Warnings come last, so that the fitted box is kept even if warnings are errors.
         for remark in remarks:
             warn_caller(remark, NoiseWarning)
@@ -125,20 +126,17 @@ class BaseGridFiltration(BaseFiltration):
         cell = (high - low) / (np.array(self._lattice_shape) - 1)
         self._lattice_shift = float(np.linalg.norm(cell)) / 2
 
-    def _refine_for(self, n_people: int) -> None:
-        """Refine the lattice until its error is below what one of ``n_people`` people can change.
+    def _refine_for(self, n: int, most_work: float) -> None:
+        """Refine the lattice until its error is below what one of ``n`` records can change.
 
-        The refinement stops when the work exceeds the limit for exact values of points.
+        The refinement stops before the work exceeds a limit, in nanoseconds.
         """
-        last, ahead = self.refinement_, self._values_ahead(n_people)
-        while (
-            ahead.lattice_error > ahead.sensitivity
-            and ahead.lattice_cost <= _NANOSECONDS_FOR_EXACT_VALUES
-        ):
+        last, ahead = self.refinement_, self._values_ahead(n)
+        while ahead.lattice_error > ahead.sensitivity and ahead.lattice_cost <= most_work:
             last = self.refinement_
             self._refine(2 * last)
-            ahead = self._values_ahead(n_people)
-        if ahead.lattice_cost > _NANOSECONDS_FOR_EXACT_VALUES:
+            ahead = self._values_ahead(n)
+        if ahead.lattice_cost > most_work:
             self._refine(last)
 
     def _box(
@@ -194,10 +192,10 @@ class BaseGridFiltration(BaseFiltration):
 
     def _one(self, cloud: AnyCloud, unit: str) -> Filtration:
         n = cloud.n_points
-        ahead, on_lattice = self._choose(n)
-        histogram = self._histogram_of(cloud, on_lattice)
+        estimator, ahead, on_lattice = self._choose(n, in_memory=isinstance(cloud, Cloud))
+        histogram = estimator._histogram_of(cloud, on_lattice)
         if histogram is not None:
-            values = self._from_histogram(histogram)
+            values = estimator._from_histogram(histogram)
             error, n_clipped = ahead.lattice_error, histogram.n_clipped
         else:
             assert isinstance(cloud, Cloud)
@@ -239,14 +237,34 @@ class BaseGridFiltration(BaseFiltration):
             )
         return cloud
 
-    def _choose(self, n: int) -> tuple[ValuesAhead, bool]:
-        """Return public facts about the values of ``n`` points, and whether to use the lattice."""
+    def _choose(self, n: int, in_memory: bool = True) -> tuple[Self, ValuesAhead, bool]:
+        """Choose how to compute the values of ``n`` points, which are in memory or counted.
+
+        Return an estimator with the lattice, public facts about the values, and whether to use the
+        lattice.
+        """
         ahead = self._values_ahead(n)
         if self.method != "auto" or self.groups:
-            return ahead, self.method != "exact"
+            return self, ahead, self.method != "exact"
         coarse = ahead.lattice_error > ahead.sensitivity
-        affordable = coarse and ahead.exact_cost <= _NANOSECONDS_FOR_EXACT_VALUES
-        return ahead, ahead.exact_cost > ahead.lattice_cost and not affordable
+        affordable = coarse and ahead.exact_cost <= _WORK_FOR_POINTS
+        if ahead.exact_cost <= ahead.lattice_cost or affordable:
+            return self, ahead, False
+        if self.refinement is not None or not in_memory:
+            return self, ahead, True
+        finer = copy.copy(self)
+        finer._refine_for(n, _WORK_FOR_POINTS)
+        return finer, finer._values_ahead(n), True
+
+    def _seconds_ahead(self, cloud: AnyCloud) -> float:
+        in_memory = isinstance(cloud, Cloud)
+        _, ahead, on_lattice = self._choose(cloud.n_points, in_memory)
+        return (ahead.lattice_cost if on_lattice or not in_memory else ahead.exact_cost) / 1e9
+
+    def _faster(self) -> str:
+        if self.method == "exact":
+            return "Lower resolution, or use method='lattice' or n_jobs."
+        return "Lower resolution or refinement, or use n_jobs."
 
     def make_histogram(self, X: Any = None) -> LatticeHistogram | PlaceHistogram:
         """Count a point cloud on the lattice, or by distance from landmarks.

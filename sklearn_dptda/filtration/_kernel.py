@@ -89,7 +89,7 @@ class KernelDistanceFiltration(BaseGridFiltration):
           changes values by at most half the diagonal of a cell, divided by ``bandwidth``. It
           is fast for many points.
         - ``"auto"`` chooses the faster method, or exact values if the error of the lattice is
-          larger than the sensitivity and they take at most about 30 seconds.
+          larger than the sensitivity and they take at most about three seconds.
     %(refinement)s
     %(people_memory_and_jobs)s
 

@@ -18,15 +18,25 @@ from scipy.spatial import KDTree
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.filtration._cloud import LatticeHistogram
 
+try:
+    import sklearn_dptda.filtration._nearest_kernel as compiled
+except ImportError:
+    # There was no compiler when the package was installed. The same integers come from NumPy.
+    compiled = None  # type: ignore[assignment]
+
 # One neighbour from a k-d tree, in a single call for all of them, takes as long as this many
 # elements of a partitioned row. Measured for d = 2, 3 and n from 10^3 to 10^5.
 _TREE_COST = 40
 # The ratio holds up to this number of columns. Each further column doubles the work of a tree.
 _TREE_COLUMNS = 3
 # With this many points per neighbour, asking a k-d tree at every node is faster than tiles.
-_DIRECT = 200
+_DIRECT = 200 if compiled is None else 700
 # Bytes of a block of distances. A larger block does not fit into the processor's cache.
 _CACHE_BYTES = 4 * 2**20
+# The compiled sums accept no more columns. A matrix product is as fast for so many.
+_COMPILED_COLUMNS = 32
+# Places in one call of the compiled sums.
+_PLACES_OF_CALL = 2048
 # Nodes of a tile. More nodes make the ring wider, and fewer nodes need more tiles.
 _NODES_OF_TILE = 121
 # Bits of the lower halves of distances.
@@ -34,6 +44,11 @@ _LOW_BITS = 20
 _LOW = (1 << _LOW_BITS) - 1
 # Relative rounding error of distances, which may move a point across the edge of a ring.
 _DISTANCE_ROUNDING = 1e-9
+
+
+def slowdown(p: float) -> float:
+    """Return about how many times as long the sums take if they are not compiled sums."""
+    return 1.0 if compiled is not None and p == 1 else 4.0
 
 
 def tree_is_cheaper(n: int, k: int, d: int = _TREE_COLUMNS) -> bool:
@@ -52,10 +67,19 @@ def nearest_squared(
     """Return the squared distances of each query from its ``k`` nearest points, unordered."""
     if tree is not None:
         return _nearest_by_tree(points, tree, queries, k)
-    squared = _squared_distances(queries, points)
-    if k < len(points):
-        squared.partition(k - 1, axis=1)
-    return squared[:, :k]
+    return _smallest(_squared_distances(queries, points), k)
+
+
+def _smallest(rows: FloatArray, k: int) -> FloatArray:
+    """Return the ``k`` smallest values of each row, unordered, at the cost of the rows."""
+    n_rows, n = rows.shape
+    if k >= n:
+        return rows
+    if compiled is None:
+        rows.partition(k - 1, axis=1)
+    else:
+        compiled.smallest_first(rows, n_rows, n, k)
+    return rows[:, :k]
 
 
 def _nearest_by_tree(points: FloatArray, tree: KDTree, queries: FloatArray, k: int) -> FloatArray:
@@ -156,6 +180,9 @@ def tiled_sums(
     if len(points) >= _DIRECT * power.k:
         sums = scattered_sums(points, _corners(axes), power, memory)
         return sums.reshape(-1, *map(len, axes))
+    if compiled is not None and power.p == 1:
+        sums = _compiled_sums(points, _corners(axes), power, 1.0, _blur(axes))
+        return sums.reshape(-1, *map(len, axes))
     tree = _tree(points) if tree_is_cheaper(len(points), power.k) else None
     size = max(1, int(min(memory * 2**20, _CACHE_BYTES) // 8))
     sums = np.empty((len(power.tops), *map(len, axes)), dtype=np.int64)
@@ -166,12 +193,55 @@ def tiled_sums(
     return sums
 
 
+def _compiled_sums(
+    points: FloatArray, places: FloatArray, power: FixedPointPower, unit: float, blur: float
+) -> NDArray[np.int64]:
+    """Sum the integers of the nearest points at all places, for each cap.
+
+    A call for some neighbouring places is short, so that the user can interrupt the loop. ``unit``
+    is the square of a step of the coordinates, and ``blur`` bounds their rounding.
+    """
+    n, d = points.shape
+    sums = np.empty((len(power.tops), len(places)), dtype=np.int64)
+    # The kernel changes the order of the points.
+    columns, tops = np.array(points.T, order="C"), np.array(power.tops, dtype=float)
+    for near in _neighbouring(places, np.arange(len(places))):
+        some, found = places[near], np.empty((len(tops), len(near)), dtype=np.int64)
+        sizes = n, d, len(near), len(tops), power.k
+        scale = 2.0**power.bits / power.cap
+        compiled.sums_at_places(columns, some, tops, found, *sizes, power.cap, scale, unit, blur)
+        sums[:, near] = found
+    return sums
+
+
+def _neighbouring(places: FloatArray, some: IntArray) -> Iterator[IntArray]:
+    """Divide places into boxes of at most ``_PLACES_OF_CALL``."""
+    sides = np.ptp(places[some], axis=0)
+    if len(some) <= _PLACES_OF_CALL or not sides.any():
+        yield some
+        return
+    along = places[some, np.argmax(sides)]
+    first = along < (along.min() + along.max()) / 2
+    yield from _neighbouring(places, some[first])
+    yield from _neighbouring(places, some[~first])
+
+
+def _blur(axes: Sequence[FloatArray]) -> float:
+    """Bound the rounding of coordinates."""
+    return 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
+
+
 def scattered_sums(
     points: FloatArray, places: FloatArray, power: FixedPointPower, memory: float
 ) -> NDArray[np.int64]:
     """Sum the integers of the ``power.k`` nearest points at arbitrary places, for each cap."""
+    by_tree = tree_is_cheaper(len(points), power.k, points.shape[1])
+    few_columns = points.shape[1] <= _COMPILED_COLUMNS
+    if compiled is not None and power.p == 1 and few_columns and not by_tree:
+        points, places, step = _on_lattice(points, places, power.cap)
+        return _compiled_sums(points, places, power, step**2, 0.0)
     sums = np.empty((len(power.tops), len(places)), dtype=np.int64)
-    if tree_is_cheaper(len(points), power.k, points.shape[1]):
+    if by_tree:
         # All points farther than the cap from every place count alike. The squares of their
         # distances could overflow.
         reach = 2 * power.cap
@@ -180,9 +250,7 @@ def scattered_sums(
     else:
         nearest = whole_squares(points, places, power.cap, 2, memory)
     for part, squared in nearest:
-        if power.k < squared.shape[1]:
-            squared.partition(power.k - 1, axis=1)
-        sums[:, part] = _capped_sums(squared[:, : power.k], power)
+        sums[:, part] = _capped_sums(_smallest(squared, power.k), power)
     return sums
 
 
@@ -215,17 +283,27 @@ def _lattice_about(places: FloatArray, cap: float) -> tuple[float, FloatArray]:
     return float((high - low).max()) * 2.0**-bits, low
 
 
+def _on_lattice(
+    points: FloatArray, places: FloatArray, cap: float
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return points and places as whole numbers of steps, and the step.
+
+    Points are clipped to the box of the places enlarged by the cap.
+    """
+    step, low = _lattice_about(places, cap)
+    most = places.max(axis=0) + cap - low
+    points, places = (np.rint(np.clip(each - low, 0.0, most) / step) for each in (points, places))
+    return points, places, step
+
+
 def whole_squares(
     points: FloatArray, places: FloatArray, cap: float, copies: int, memory: float
 ) -> Iterator[tuple[slice, FloatArray]]:
     """Yield the squared distances of places from all points, for blocks of places.
 
-    Coordinates are whole numbers, so that a distance depends only on its own point. Points are
-    clipped to the box of the places enlarged by the cap.
+    Coordinates are whole numbers, so that a distance depends only on its own point.
     """
-    step, low = _lattice_about(places, cap)
-    most = places.max(axis=0) + cap - low
-    points, places = (np.rint(np.clip(each - low, 0.0, most) / step) for each in (points, places))
+    points, places, step = _on_lattice(points, places, cap)
     of_points, of_places = ((each**2).sum(axis=1) for each in (points, places))
     # One matrix product adds all three terms of a square.
     left = np.column_stack([places, of_places, np.ones(len(places))])
@@ -309,8 +387,7 @@ class _Tiles:
             ]
         )
         radii = np.sqrt((np.ptp(ends, axis=0) ** 2).sum(axis=1)) / 2
-        blur = 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
-        return cls(list(itertools.product(*parts)), ends.mean(axis=0), radii, blur)
+        return cls(list(itertools.product(*parts)), ends.mean(axis=0), radii, _blur(axes))
 
 
 def _equal_parts(size: int, side: int) -> list[slice]:
@@ -383,10 +460,8 @@ def _sums(
     rows = max(1, size // (step * len(ring)))
     for start in range(0, len(first), rows):
         squared = _squared([first[start : start + rows], *others], ring)
-        if rest < len(ring):
-            squared.partition(rest - 1, axis=1)
         part = slice(start * step, start * step + len(squared))
-        sums[:, part] += _capped_sums(squared[:, :rest], power)
+        sums[:, part] += _capped_sums(_smallest(squared, rest), power)
     return sums
 
 

@@ -297,7 +297,7 @@ def bounds_ahead(filtration, n_points, n_dims):
     A copy is fitted to two points, because a fit learns only the number of coordinates.
     """
     fitted = clone(filtration).fit([np.zeros((2, n_dims))])
-    values, on_lattice = fitted._choose(n_points)
+    _, values, on_lattice = fitted._choose(n_points)
     cell = [axis[1] - axis[0] for axis in fitted.axes_]
     return BoundsAhead(
         cap=fitted._cap(),

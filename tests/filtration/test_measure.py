@@ -162,6 +162,6 @@ def test_dtm_filtration_auto_is_exact_where_lattice_is_coarse(rng):
 
 def test_dtm_filtration_auto_takes_cheaper_method():
     estimator = DTMFiltration(0.01, bounds=(0, 1), resolution=11, refinement=20).fit([np.eye(2)])
-    few, many = (estimator._choose(n)[0] for n in (100, 100_000))
+    few, many = (estimator._choose(n)[1] for n in (100, 100_000))
     assert many.sensitivity < many.lattice_error < few.sensitivity
-    assert [estimator._choose(n)[1] for n in (100, 10**9)] == [False, True]
+    assert [estimator._choose(n)[2] for n in (100, 10**9)] == [False, True]

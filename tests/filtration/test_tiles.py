@@ -4,8 +4,25 @@ import numpy as np
 import pytest
 from scipy.spatial import KDTree
 
-from sklearn_dptda.filtration._nearest_sums import FixedPointPower, nearest_squared, tiled_sums
+from sklearn_dptda import DTMFiltration
+from sklearn_dptda.filtration import _nearest_sums
+from sklearn_dptda.filtration._nearest_sums import (
+    FixedPointPower,
+    nearest_squared,
+    scattered_sums,
+    tiled_sums,
+)
 from tests.filtration.test_measure import grid_nodes
+
+
+@pytest.fixture(params=["compiled", "NumPy"])
+def sums(request, monkeypatch):
+    """The compiled sums, and those in NumPy for computers without a compiler."""
+    if request.param == "NumPy":
+        monkeypatch.setattr(_nearest_sums, "compiled", None)
+    elif _nearest_sums.compiled is None:
+        pytest.skip("the sums were not compiled when this package was installed")
+    return request.param
 
 
 def brute_force(points, axes, power):
@@ -25,7 +42,7 @@ def clouds(d, rng):
 
 @pytest.mark.laws
 @pytest.mark.parametrize(("d", "p"), [(1, 2.5), (2, 1), (3, 2.5), (4, 1)])
-def test_tiled_sums_equal_brute_force(d, p, rng):
+def test_tiled_sums_equal_brute_force(d, p, sums, rng):
     axes = tuple(map(np.linspace, np.zeros(d), np.arange(1.0, d + 1), (31, 13, 5, 2)[:d]))
     for points in clouds(d, rng):
         # Few neighbours are found by a tree, many by a scan. The cases include one neighbour, and
@@ -79,7 +96,7 @@ def test_nearest_squared_ignores_rounding_of_tree(k, rng):
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e6, -1e9])
-def test_tiled_sums_far_from_origin_are_exact(shift, rng):
+def test_tiled_sums_far_from_origin_are_exact(shift, sums, rng):
     points = shift + rng.uniform(size=(400, 2))
     axes = tuple(map(np.linspace, np.full(2, shift), np.full(2, shift + 1.0), (30, 30)))
     for k in (2, 80, 400):
@@ -88,7 +105,7 @@ def test_tiled_sums_far_from_origin_are_exact(shift, rng):
         np.testing.assert_array_equal(found.ravel(), brute_force(points, axes, power))
 
 
-def test_tiled_sums_with_tiny_caps_are_exact(rng):
+def test_tiled_sums_with_tiny_caps_are_exact(sums, rng):
     # Nodes and points coincide except for the last digits of large coordinates.
     axes = tuple(map(np.linspace, np.array([1e10]), np.array([1e10 + 0.6747]), (272,)))
     points = rng.choice(axes[0], 100)[:, None]
@@ -97,3 +114,76 @@ def test_tiled_sums_with_tiny_caps_are_exact(rng):
             power = FixedPointPower(cap, 1, k)
             found = tiled_sums(points, axes, power, 256.0)
             np.testing.assert_array_equal(found.ravel(), brute_force(points, axes, power))
+
+
+def test_sums_of_many_points_and_caps_equal_brute_force(sums, rng):
+    # So many points that ranks are looked for in a sample, and sums over several caps that exceed
+    # 53 bits.
+    points = np.r_[rng.normal(0.5, 0.02, (9000, 2)), rng.uniform(size=(11_000, 2))]
+    axes = (np.linspace(0, 1, 13), np.linspace(0, 1, 7))
+    for k in (600, 15_000):
+        power = FixedPointPower(0.7, 1, k, (0.3, 0.1, 0.01))
+        found = tiled_sums(points, axes, power, 256.0)
+        for each, share in zip(found, (1, 0.3, 0.1, 0.01), strict=True):
+            squared = ((grid_nodes(axes)[:, None] - points) ** 2).sum(axis=2)
+            whole = np.sort(power.integers(squared), axis=1)[:, :k]
+            expected = np.minimum(whole, int(np.ldexp(share, power.bits))).sum(axis=1)
+            np.testing.assert_array_equal(each.ravel(), expected)
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_scattered_sums_equal_those_of_whole_numbers(d, sums, rng):
+    # Groups of places that coincide, and points that lie beyond the cap from all places.
+    places = np.repeat(rng.uniform(size=(60, d)), 50, axis=0)
+    points = np.r_[rng.uniform(size=(400, d)), rng.uniform(5, 9, size=(100, d))]
+    for k in (40, 300, 450, 500):
+        power = FixedPointPower(0.9, 1, k, (0.5,))
+        squared = np.concatenate(
+            [part for _, part in _nearest_sums.whole_squares(points, places, 0.9, 2, 256.0)]
+        )
+        whole = np.sort(power.integers(squared), axis=1)[:, :k]
+        expected = [np.minimum(whole, top).sum(axis=1) for top in power.tops]
+        np.testing.assert_array_equal(scattered_sums(points, places, power, 256.0), expected)
+
+
+@pytest.mark.parametrize("n", [1, 50, 5000])
+def test_smallest_values_of_rows(n, sums, rng):
+    rows = rng.integers(0, 40, (30, n)) / 8
+    rows[0] = np.arange(n)
+    rows[1, ::2] = np.inf
+    for k in {1, n // 3 + 1, n}:
+        found = np.sort(_nearest_sums._smallest(rows.copy(), k), axis=1)
+        np.testing.assert_array_equal(found, np.sort(rows, axis=1)[:, :k])
+
+
+def test_compiled_sums_refuse_arrays_of_other_sizes():
+    compiled = pytest.importorskip("sklearn_dptda.filtration._nearest_kernel")
+    points, places, tops = np.zeros((2, 5)), np.zeros((3, 2)), np.ones(1)
+    sums, good = np.zeros((1, 3), dtype=np.int64), (5, 2, 3, 1, 2)
+    for sizes in (
+        (6, 2, 3, 1, 2),
+        (5, 2, 4, 1, 2),
+        (5, 2, 3, 2, 2),
+        (5, 2, 3, 1, 6),
+        (5, 0, 3, 1, 2),
+    ):
+        with pytest.raises(ValueError, match="size"):
+            compiled.sums_at_places(points, places, tops, sums, *sizes, 1.0, 1.0, 1.0, 0.0)
+    compiled.sums_at_places(points, places, tops, sums, *good, 1.0, 1.0, 1.0, 0.0)
+    with pytest.raises(ValueError, match="size"):
+        compiled.smallest_first(np.zeros(5), 1, 6, 2)
+    fixed = np.zeros(5)
+    fixed.setflags(write=False)
+    with pytest.raises((ValueError, BufferError)):
+        compiled.smallest_first(fixed, 1, 5, 2)
+
+
+def test_a_long_computation_is_announced_before_it_begins(monkeypatch):
+    estimator = DTMFiltration(0.2, bounds=(0, 1), resolution=401, method="exact").fit([np.eye(2)])
+    monkeypatch.setattr(DTMFiltration, "_one", lambda self, *_: pytest.fail("it began"))
+    with (
+        pytest.warns(UserWarning, match=r"take about \d+ s\. Lower resolution") as caught,
+        pytest.raises(pytest.fail.Exception, match="it began"),
+    ):
+        estimator.transform([np.zeros((90_000, 2))])
+    assert caught[0].filename == __file__

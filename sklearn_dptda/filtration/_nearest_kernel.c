@@ -1,0 +1,456 @@
+/* Sums of distances to the nearest points as integers, at many places; and selection.
+ *
+ * _nearest_sums.py, which explains the integers, has the same sums in NumPy for the computers on
+ * which this file was not compiled. The results are equal bit by bit, because every operation on
+ * floating-point numbers is one of IEEE 754 in the same order, or is exact in any order. Compile
+ * this file without the contraction of a * b + c to one operation.
+ *
+ * Proof: doc/theory/sensitivity.md, "Distance-to-measure".
+ */
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if FLT_EVAL_METHOD != 0
+#error "This file needs floating-point operations without excess precision."
+#endif
+
+/* The loader of Linux selects the version of a function for the processor. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define FOR_EACH_PROCESSOR __attribute__((target_clones("avx2", "default")))
+#else
+#define FOR_EACH_PROCESSOR
+#endif
+
+typedef Py_ssize_t Size;
+
+/* Tiles of at most this many places for each axis are not divided. */
+#define PLACES_OF_TILE 8
+#define MAX_AXES 32
+#define MAX_CAPS 32
+/* Integers of up to 40 bits whose sum is exact in 53 bits, and that fit into the nearest cache. */
+#define TERMS 1024
+/* Relative rounding error of distances. It only decides which points are examined. */
+#define ROUNDING 1e-9
+/* A random sample of so many values tells where a rank is, within a few percent. */
+#define SAMPLE 1024
+#define MOST_NUMBERS (PY_SSIZE_T_MAX / 64 / MAX_AXES)
+
+/* Put the smallest r + 1 of n values first, and return the largest of them. */
+static double kth_smallest(double *v, Size n, Size r)
+{
+    Size low = 0, high = n;
+    while (high - low > 1) {
+        double a = v[low], b = v[low + (high - low) / 2], c = v[high - 1];
+        double most = a > b ? a : b, least = a > b ? b : a;
+        double pivot = c < least ? least : (c < most ? c : most);
+        Size less = low;
+        for (Size i = low; i < high; i++) {
+            double x = v[i];
+            v[i] = v[less];
+            v[less] = x;
+            less += x < pivot;
+        }
+        if (r < less) {
+            high = less;
+            continue;
+        }
+        Size upto = less;
+        for (Size i = less; i < high; i++) {
+            double x = v[i];
+            v[i] = v[upto];
+            v[upto] = x;
+            upto += x == pivot;
+        }
+        if (r < upto)
+            return pivot;
+        low = upto;
+    }
+    return v[r];
+}
+
+/* Collect the values below an interval, which is likely to contain the one of rank r, and those
+ * inside. If it does not, all values are inside. Return the number of those below. */
+static Size around_rank(const double *v, Size n, Size r, double low, double high, double *below,
+                        double *inside, Size *n_inside)
+{
+    Size m = 0, f = 0;
+    for (Size i = 0; i < n; i++) {
+        double x = v[i];
+        below[m] = x;
+        m += x < low;
+        inside[f] = x;
+        f += (x >= low) & (x <= high);
+    }
+    if (m <= r && r < m + f) {
+        *n_inside = f;
+        return m;
+    }
+    memcpy(inside, v, n * sizeof *v);
+    *n_inside = n;
+    return 0;
+}
+
+/* Narrow an interval to one that is likely to contain the value of rank r, by a sample. */
+static void narrow(const double *v, Size n, Size r, double *sample, double *low, double *high)
+{
+    if (n < 4 * SAMPLE)
+        return;
+    Size step = n / SAMPLE, m = n / step;
+    for (Size i = 0; i < m; i++)
+        sample[i] = v[i * step];
+    double share = (double)(r + 1) / n;
+    double middle = share * m, margin = 4 * sqrt(m * share * (1 - share)) + 2;
+    if (middle + margin < m) {
+        double x = kth_smallest(sample, m, (Size)(middle + margin));
+        *high = x < *high ? x : *high;
+    }
+    if (middle - margin >= 0) {
+        double x = kth_smallest(sample, m, (Size)(middle - margin));
+        *low = x > *low ? x : *low;
+    }
+}
+
+/* Overwrite the first k of n values with the k smallest. */
+static void smallest_first(double *v, Size n, Size k, double *below, double *inside)
+{
+    double low = -INFINITY, high = INFINITY;
+    Size n_inside;
+    narrow(v, n, k - 1, inside, &low, &high);
+    Size m = around_rank(v, n, k - 1, low, high, below, inside, &n_inside);
+    kth_smallest(inside, n_inside, k - 1 - m);
+    memcpy(v, below, m * sizeof *v);
+    memcpy(v + m, inside, (k - m) * sizeof *v);
+}
+
+/* The places, the points as one array for each axis, and the k-th distance at the latest place.
+ * Lengths are in units of the coordinates. */
+typedef struct {
+    Size n, d, k, n_places, n_caps;
+    /* The longest distance that counts, a bound of rounding errors, and the square of a unit. */
+    double reach, blur, unit;
+    double cap, scale;
+    const double *tops;
+    double *points[MAX_AXES];
+    const double *places;
+    Size *order;
+    double *squared, *below, *inside;
+    int64_t *sums;
+    double kth;
+    const double *latest;
+} Task;
+
+FOR_EACH_PROCESSOR
+static void squared_distances(const Task *t, const double *place, Size begin, Size end)
+{
+    double *to = t->squared;
+    for (Size start = begin; start < end; start += TERMS) {
+        Size stop = end - start < TERMS ? end : start + TERMS;
+        for (Size i = start; i < stop; i++) {
+            double step = t->points[0][i] - place[0];
+            to[i] = step * step;
+        }
+        for (Size a = 1; a < t->d; a++) {
+            const double *from = t->points[a];
+            double at = place[a];
+            for (Size i = start; i < stop; i++) {
+                double step = from[i] - at;
+                to[i] += step * step;
+            }
+        }
+    }
+}
+
+/* Add the integers of squared distances, as FixedPointPower does for p = 1, for each cap. */
+FOR_EACH_PROCESSOR
+static void add_whole(const Task *t, const double *squared, Size n, int64_t *totals)
+{
+    double cap = t->cap, scale = t->scale, unit = t->unit, whole[TERMS];
+    /* Adding 1.5 * 2^52 rounds numbers below 2^51 to integers, halves to even ones. */
+    const double shift = 6755399441055744.0;
+    for (Size start = 0; start < n; start += TERMS) {
+        const double *v = squared + start;
+        Size m = n - start < TERMS ? n - start : TERMS;
+        for (Size i = 0; i < m; i++) {
+            double x = sqrt(v[i] * unit);
+            x = x < cap ? x : cap;
+            whole[i] = (x * scale + shift) - shift;
+        }
+        for (Size c = 0; c < t->n_caps; c++) {
+            double top = t->tops[c], part[8] = {0}, sum = 0;
+            Size i = 0;
+            for (; i + 8 <= m; i += 8)
+                for (int j = 0; j < 8; j++)
+                    part[j] += whole[i + j] < top ? whole[i + j] : top;
+            for (; i < m; i++)
+                sum += whole[i] < top ? whole[i] : top;
+            for (int j = 0; j < 8; j++)
+                sum += part[j];
+            totals[c] += (int64_t)sum;
+        }
+    }
+}
+
+static double distance(const Task *t, const double *a, const double *b)
+{
+    double sum = 0;
+    for (Size i = 0; i < t->d; i++)
+        sum += (a[i] - b[i]) * (a[i] - b[i]);
+    return sqrt(sum);
+}
+
+/* Collect the points of [begin, end) around the k-th distance at a place, which differs from that
+ * at another place by at most the distance of both; the first `begin` points are nearer. Return
+ * the number of values below, and the k-th distance. */
+static Size near_kth(Task *t, Size begin, Size end, double kth, double step, double *found)
+{
+    const double *v = t->squared + begin;
+    Size n = end - begin, r = t->k - begin - 1, n_inside;
+    double low = kth - step, high = kth + step;
+    low = low > 0 ? low * low * (1 - ROUNDING) : -1;
+    high = high * high * (1 + ROUNDING);
+    narrow(v, n, r, t->inside, &low, &high);
+    Size m = around_rank(v, n, r, low, high, t->below, t->inside, &n_inside);
+    *found = sqrt(kth_smallest(t->inside, n_inside, r - m));
+    return m;
+}
+
+/* Move points whose squared distance is below the limit to the front; return where they end. */
+static Size move_first(Task *t, Size begin, Size end, double limit)
+{
+    double *v = t->squared;
+    Size next = begin;
+    for (Size i = begin; i < end; i++) {
+        double x = v[i];
+        if (x >= limit)
+            continue;
+        if (i > next) {
+            v[i] = v[next];
+            v[next] = x;
+            for (Size a = 0; a < t->d; a++) {
+                double *p = t->points[a], moved = p[i];
+                p[i] = p[next];
+                p[next] = moved;
+            }
+        }
+        next++;
+    }
+    return next;
+}
+
+/* The sums at a place to which the points before `sure` are near, and those before `end` may be. */
+static void sums_at_place(Task *t, Size number, Size sure, Size end)
+{
+    const double *place = t->places + number * t->d;
+    Size need = t->k - sure, rest = end - sure, beyond = 0;
+    int64_t totals[MAX_CAPS];
+    squared_distances(t, place, 0, end);
+    if (need >= rest) {
+        /* All other points are beyond the cap. */
+        beyond = need - rest;
+    } else {
+        double *v = t->squared + sure, step = distance(t, place, t->latest);
+        Size m = near_kth(t, sure, end, t->kth, step * (1 + ROUNDING) + t->blur, &t->kth);
+        t->latest = place;
+        memcpy(v, t->below, m * sizeof *v);
+        memcpy(v + m, t->inside, (need - m) * sizeof *v);
+        end = t->k;
+    }
+    for (Size c = 0; c < t->n_caps; c++)
+        totals[c] = (int64_t)beyond * (int64_t)t->tops[c];
+    add_whole(t, t->squared, end, totals);
+    for (Size c = 0; c < t->n_caps; c++)
+        t->sums[c * t->n_places + number] = totals[c];
+}
+
+/* The sums at the places order[low:high], which are divided until they are few. `kth` is the k-th
+ * distance at the place `from`. Points change their order only within [sure, end). */
+static void sums_in_tile(Task *t, Size low, Size high, Size sure, Size end, double kth,
+                         const double *from)
+{
+    double centre[MAX_AXES], least[MAX_AXES], most[MAX_AXES], radius = 0;
+    Size longest = 0;
+    for (Size a = 0; a < t->d; a++) {
+        least[a] = INFINITY;
+        most[a] = -INFINITY;
+    }
+    for (Size i = low; i < high; i++) {
+        const double *place = t->places + t->order[i] * t->d;
+        for (Size a = 0; a < t->d; a++) {
+            least[a] = place[a] < least[a] ? place[a] : least[a];
+            most[a] = place[a] > most[a] ? place[a] : most[a];
+        }
+    }
+    for (Size a = 0; a < t->d; a++) {
+        centre[a] = (least[a] + most[a]) / 2;
+        radius += (most[a] - least[a]) * (most[a] - least[a]) / 4;
+        if (most[a] - least[a] > most[longest] - least[longest])
+            longest = a;
+    }
+    radius = sqrt(radius);
+    double inner = 0, outer = t->reach + radius;
+    squared_distances(t, centre, sure, end);
+    if (t->k <= end) {
+        near_kth(t, sure, end, kth, distance(t, centre, from) * (1 + ROUNDING) + t->blur, &kth);
+        from = centre;
+        inner = kth - 2 * radius;
+        if (kth + 2 * radius < outer)
+            outer = kth + 2 * radius;
+    }
+    outer = outer * (1 + ROUNDING) + t->blur;
+    inner = inner * (1 - ROUNDING) - t->blur;
+    end = move_first(t, sure, end, outer * outer);
+    if (inner > 0)
+        sure = move_first(t, sure, end, inner * inner);
+    Size cut = low;
+    if (high - low > PLACES_OF_TILE * t->d)
+        for (Size i = low; i < high; i++)
+            if (t->places[t->order[i] * t->d + longest] < centre[longest]) {
+                Size moved = t->order[i];
+                t->order[i] = t->order[cut];
+                t->order[cut++] = moved;
+            }
+    /* All places may coincide. */
+    if (low < cut && cut < high) {
+        sums_in_tile(t, low, cut, sure, end, kth, from);
+        sums_in_tile(t, cut, high, sure, end, kth, from);
+        return;
+    }
+    for (Size i = low; i < high; i++)
+        sums_at_place(t, t->order[i], sure, end);
+}
+
+/* Buffers of the arguments of a call, which are released together. */
+typedef struct {
+    Py_buffer buffer[8];
+    int n;
+} Buffers;
+
+static void *opened(Buffers *all, PyObject *array, int flags, Size n_bytes)
+{
+    Py_buffer *b = &all->buffer[all->n];
+    if (PyObject_GetBuffer(array, b, PyBUF_C_CONTIGUOUS | flags) < 0)
+        return NULL;
+    all->n++;
+    if (b->len != n_bytes) {
+        PyErr_SetString(PyExc_ValueError, "an array has another size than expected.");
+        return NULL;
+    }
+    return b->buf;
+}
+
+static void released(Buffers *all)
+{
+    while (all->n)
+        PyBuffer_Release(&all->buffer[--all->n]);
+}
+
+static PyObject *py_sums_at_places(PyObject *self, PyObject *args)
+{
+    PyObject *points, *places, *tops, *sums, *result = NULL;
+    Task t = {0};
+    double *work = NULL;
+    Buffers all = {0};
+    if (!PyArg_ParseTuple(args, "OOOOnnnnndddd", &points, &places, &tops, &sums, &t.n, &t.d,
+                          &t.n_places, &t.n_caps, &t.k, &t.cap, &t.scale, &t.unit, &t.blur))
+        return NULL;
+    if (t.d < 1 || t.d > MAX_AXES || t.n_caps < 1 || t.n_caps > MAX_CAPS || t.k < 1 || t.k > t.n ||
+        t.n > MOST_NUMBERS || t.n_places < 1 || t.n_places > MOST_NUMBERS) {
+        PyErr_SetString(PyExc_ValueError, "the sizes of the arrays do not fit.");
+        return NULL;
+    }
+    double *columns = opened(&all, points, PyBUF_WRITABLE, t.n * t.d * (Size)sizeof *columns);
+    if (columns)
+        t.places = opened(&all, places, 0, t.n_places * t.d * (Size)sizeof *t.places);
+    if (t.places)
+        t.tops = opened(&all, tops, 0, t.n_caps * (Size)sizeof *t.tops);
+    if (t.tops)
+        t.sums = opened(&all, sums, PyBUF_WRITABLE,
+                        t.n_caps * t.n_places * (Size)sizeof *t.sums);
+    if (!t.sums)
+        goto done;
+    work = PyMem_Malloc(3 * t.n * sizeof *work);
+    t.order = PyMem_Malloc(t.n_places * sizeof *t.order);
+    if (!work || !t.order) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    t.squared = work;
+    t.below = work + t.n;
+    t.inside = work + 2 * t.n;
+    for (Size a = 0; a < t.d; a++)
+        t.points[a] = columns + a * t.n;
+    for (Size i = 0; i < t.n_places; i++)
+        t.order[i] = i;
+    t.reach = t.cap / sqrt(t.unit);
+    /* Nothing is known about the first distance. */
+    t.kth = INFINITY;
+    t.latest = t.places;
+    Py_BEGIN_ALLOW_THREADS
+    sums_in_tile(&t, 0, t.n_places, 0, t.n, t.kth, t.latest);
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+done:
+    PyMem_Free(work);
+    PyMem_Free(t.order);
+    released(&all);
+    return result;
+}
+
+static PyObject *py_smallest_first(PyObject *self, PyObject *args)
+{
+    PyObject *rows, *result = NULL;
+    Size n_rows, n, k;
+    double *work = NULL;
+    Buffers all = {0};
+    if (!PyArg_ParseTuple(args, "Onnn", &rows, &n_rows, &n, &k))
+        return NULL;
+    if (n_rows < 0 || k < 1 || k > n || n > PY_SSIZE_T_MAX / 16 / (n_rows + 1)) {
+        PyErr_SetString(PyExc_ValueError, "the sizes of the arrays do not fit.");
+        return NULL;
+    }
+    double *v = opened(&all, rows, PyBUF_WRITABLE, n_rows * n * (Size)sizeof *v);
+    if (!v)
+        goto done;
+    work = PyMem_Malloc(2 * n * sizeof *work);
+    if (!work) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    for (Size i = 0; i < n_rows; i++)
+        smallest_first(v + i * n, n, k, work, work + n);
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+done:
+    PyMem_Free(work);
+    released(&all);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"sums_at_places", py_sums_at_places, METH_VARARGS,
+     "sums_at_places(points, places, tops, sums, n, d, n_places, n_caps, k, cap, scale, unit, blur)"
+     "\n\nWrite the sums of the integers of the k nearest points at all places, for each cap.\n\n"
+     "The points, of shape (d, n), change their order. The square of a step of coordinates is\n"
+     "`unit`."},
+    {"smallest_first", py_smallest_first, METH_VARARGS,
+     "smallest_first(rows, n_rows, n, k)\n\n"
+     "Overwrite the first k values of each row with its k smallest."},
+    {NULL, NULL, 0, NULL}};
+
+static PyModuleDef_Slot slots[] = {{0, NULL}};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "_nearest_kernel",
+    "Sums of distances to the nearest points, compiled.", 0, methods, slots, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__nearest_kernel(void)
+{
+    return PyModuleDef_Init(&module);
+}

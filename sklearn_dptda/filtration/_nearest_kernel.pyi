@@ -1,0 +1,19 @@
+from sklearn_dptda._typing import FloatArray, IntArray
+
+def sums_at_places(
+    points: FloatArray,
+    places: FloatArray,
+    tops: FloatArray,
+    sums: IntArray,
+    n: int,
+    d: int,
+    n_places: int,
+    n_caps: int,
+    k: int,
+    cap: float,
+    scale: float,
+    unit: float,
+    blur: float,
+    /,
+) -> None: ...
+def smallest_first(rows: FloatArray, n_rows: int, n: int, k: int, /) -> None: ...
