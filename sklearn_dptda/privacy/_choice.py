@@ -108,7 +108,7 @@ def _chosen(costs: list[int], rate: float, noise: NoiseSource, bounded_range: bo
         return KeyedDraws(noise).choose(excesses, rate, bounded_range)
     if not noise.seeded and rate > 0 and math.isfinite(scale := ROUND_UP / rate):
         cut = np.array([max(-_LARGEST_COST, min(cost, _LARGEST_COST)) for cost in costs])
-        return SecureDraws().choose(cut, scale, bounded_range)
+        return SecureDraws(noise).choose(cut, scale, bounded_range)
     weights = _weights([float(cost - least) for cost in costs], rate)
     return (_exponential if bounded_range else _permute_and_flip)(weights, noise)
 

@@ -9,14 +9,13 @@ import math
 import operator
 import random
 import secrets
-from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from threading import get_ident
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 # Import single names, because OpenDP's prelude imports all optional libraries of OpenDP.
@@ -30,14 +29,15 @@ from sklearn.utils import check_random_state
 
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.privacy._border import Crossing, Law, Metric, crossed
+from sklearn_dptda.privacy._exact_draws import KeyedDraws, Kind, UniformWords, binned_law
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release_key import ReleaseKey
 
 T = TypeVar("T")
 
-# Number of draws in one task of a thread. For fewer draws, a thread does not pay off.
-_DRAWS_PER_TASK = 1 << 14
+# From this number of draws on, bins are faster than OpenDP, although they need a table.
+_BULK = 100
 # Below this scale, the law of a seeded Gaussian fits in a table of less than 600 probabilities.
 _LARGEST_TABLE_SCALE = 32.0
 # Seeded Gaussians are truncated at this multiple of the scale. The mass beyond, 2e-19, is below
@@ -46,15 +46,27 @@ _GAUSSIAN_TAIL = 9.0
 
 
 class SecureDraws:
-    """Exact noise and choices from the operating system's entropy, by OpenDP."""
+    """Exact noise and choices from the operating system's entropy.
+
+    OpenDP draws few integers of a law, and a table of its bins many of them.
+    """
+
+    def __init__(self, source: UniformWords) -> None:
+        self._source = source
 
     def laplace(self, scale: float, size: int) -> NDArray[np.int64]:
         """Integers with probabilities ~ exp(-|x| / scale)."""
-        return _in_threads("laplace", scale, size)
+        return self._draw("laplace", scale, size)
 
     def gaussian(self, scale: float, size: int) -> NDArray[np.int64]:
         """Integers with probabilities ~ exp(-x**2 / (2 scale**2))."""
-        return _in_threads("gaussian", scale, size)
+        return self._draw("gaussian", scale, size)
+
+    def _draw(self, law: Kind, scale: float, size: int) -> NDArray[np.int64]:
+        if size < _BULK:
+            zeros = np.zeros(size, dtype=np.int64)
+            return np.asarray(_measurement(law, scale, get_ident())(zeros), dtype=np.int64)
+        return binned_law(law, scale).draw(self._source, size)
 
     def choose(self, costs: NDArray[np.int64], scale: float, bounded_range: bool) -> int:
         """Index of a small cost, by the exponential mechanism or by permute-and-flip.
@@ -68,24 +80,8 @@ class SecureDraws:
         return int(make_noisy_max(*space, measure, scale=scale, negate=True)(costs))
 
 
-def _in_threads(law: str, scale: float, size: int) -> NDArray[np.int64]:
-    """Divide long draws between threads, because OpenDP runs outside of the interpreter's lock."""
-    if size <= _DRAWS_PER_TASK:
-        return _by_opendp(law, scale, size)
-    lengths = [min(_DRAWS_PER_TASK, size - start) for start in range(0, size, _DRAWS_PER_TASK)]
-    parts = Parallel(n_jobs=-1, require="sharedmem", max_nbytes=None)(
-        delayed(_by_opendp)(law, scale, length) for length in lengths
-    )
-    return np.concatenate(parts)
-
-
-def _by_opendp(law: str, scale: float, length: int) -> NDArray[np.int64]:
-    found = _measurement(law, scale, get_ident())(np.zeros(length, dtype=np.int64))
-    return np.asarray(found, dtype=np.int64)
-
-
 @lru_cache(maxsize=64)
-def _measurement(law: str, scale: float, thread: int) -> Any:
+def _measurement(law: Kind, scale: float, thread: int) -> Any:
     """Build a measurement of OpenDP.
 
     This takes as long as 20 draws, and releases use a measurement again at the same scale. Threads
@@ -99,101 +95,6 @@ def _measurement(law: str, scale: float, thread: int) -> Any:
 
 def _integer_vectors() -> Any:
     return vector_domain(atom_domain(T=i64))
-
-
-class UniformIntegers(Protocol):
-    """Source of uniform integers for exact draws."""
-
-    def below(self, n: int) -> int:
-        """Draw an integer uniformly from ``{0, ..., n - 1}``."""
-
-    def shuffle(self, items: list[int]) -> None:
-        """Permute a list in place, uniformly."""
-
-
-class KeyedDraws:
-    """Exact noise and choices from any source of uniform integers.
-
-    These are the algorithms of C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for
-    differential privacy", in integer arithmetic. OpenDP's samplers do not accept a stream of random
-    bytes.
-    """
-
-    def __init__(self, source: UniformIntegers) -> None:
-        self._source = source
-
-    def laplace(self, scale: float, size: int) -> NDArray[np.int64]:
-        """Integers with probabilities ~ exp(-|x| / scale)."""
-        exact = Fraction(scale)
-        return np.array([self._one_laplace(exact) for _ in range(size)], dtype=np.int64)
-
-    def gaussian(self, scale: float, size: int) -> NDArray[np.int64]:
-        """Integers with probabilities ~ exp(-x**2 / (2 scale**2))."""
-        exact = Fraction(scale)
-        return np.array([self._one_gaussian(exact) for _ in range(size)], dtype=np.int64)
-
-    def choose(self, excesses: list[int], rate: float, bounded_range: bool) -> int:
-        """Index of a small excess, by the exponential mechanism or by permute-and-flip.
-
-        The exponential mechanism uses rejection: it draws a uniform candidate, and accepts it with
-        the probability ``exp(-rate * excess)``.
-        """
-        exact = Fraction(rate)
-        for candidate in self._candidates(len(excesses), bounded_range):
-            if self._happens(exact * excesses[candidate]):
-                return candidate
-        raise AssertionError("the smallest excess is not zero.")
-
-    def _candidates(self, n: int, again: bool) -> Iterator[int]:
-        if not again:
-            order = list(range(n))
-            self._source.shuffle(order)
-            yield from order
-        while again:
-            yield self._source.below(n)
-
-    def _one_laplace(self, scale: Fraction) -> int:
-        top, bottom = scale.numerator, scale.denominator
-        while True:
-            start = self._source.below(top)
-            if not self._happens_below_one(start, top):
-                continue
-            more = 0
-            while self._happens_below_one(1, 1):
-                more += 1
-            size = (start + top * more) // bottom
-            negative = self._source.below(2)
-            if not negative:
-                return size
-            if size:
-                return -size
-
-    def _one_gaussian(self, scale: Fraction) -> int:
-        whole = int(scale) + 1
-        square = scale * scale
-        while True:
-            value = self._one_laplace(Fraction(whole))
-            if self._happens((abs(value) - square / whole) ** 2 / (2 * square)):
-                return value
-
-    def _happens(self, exponent: Fraction) -> bool:
-        """Return True with probability exp(-exponent), for an exponent of 0 or larger."""
-        top, bottom = exponent.numerator, exponent.denominator
-        while top > bottom:
-            if not self._happens_below_one(1, 1):
-                return False
-            top -= bottom
-        return self._happens_below_one(top, bottom)
-
-    def _happens_below_one(self, top: int, bottom: int) -> bool:
-        """Return True with probability exp(-top / bottom), for an exponent between 0 and 1.
-
-        The method is the alternating series of the exponential function.
-        """
-        turn = 1
-        while self._source.below(bottom * turn) < top:
-            turn += 1
-        return turn % 2 == 1
 
 
 class SeededDraws:
@@ -254,7 +155,7 @@ class NoiseSource:
         Source of the randomness.
 
         - None: the operating system's entropy. Laplace and Gaussian noise is drawn
-          by OpenDP's exact samplers.
+          exactly: few integers by OpenDP, and many by bins of their law.
         - An integer: a NumPy generator with the same discrete distributions. It is
           reproducible and faster, but for tests and study only, because the noise
           can be undone with the seed.
@@ -310,7 +211,7 @@ class NoiseSource:
     def _draws(self) -> SecureDraws | KeyedDraws | SeededDraws:
         if self.seeded:
             return SeededDraws(self._rng)
-        return SecureDraws() if self.key is None else KeyedDraws(self)
+        return SecureDraws(self) if self.key is None else KeyedDraws(self)
 
     def cross(
         self,
@@ -487,9 +388,7 @@ class NoiseSource:
         """
         return self._draw("gaussian", scale, size)
 
-    def _draw(
-        self, law: Literal["laplace", "gaussian"], scale: float, size: int | tuple[int, ...]
-    ) -> NDArray[np.int64]:
+    def _draw(self, law: Kind, scale: float, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         scale = float(scale)
         if not 0 <= scale <= LARGEST_SCALE:
             raise ValueError(f"scale must be in [0, 2**52]; got {quoted(scale)}.")

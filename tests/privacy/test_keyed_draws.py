@@ -41,7 +41,7 @@ from sklearn_dptda.privacy import (
     private_choice,
 )
 from sklearn_dptda.privacy._accountant import NamedAccountant
-from sklearn_dptda.privacy._noise import KeyedDraws
+from sklearn_dptda.privacy._exact_draws import KeyedDraws
 from sklearn_dptda.privacy._parameters import public_parameters
 from sklearn_dptda.privacy._release import digest_of
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn

@@ -285,7 +285,7 @@ def check_noise_has_the_same_spread_without_a_seed(estimator: Any, data: CheckDa
     of a false alarm is below 1e-6. The check notices noise that is missing in one of the
     two kinds, or about eight times too small: a factor of 5 is noticed in two of three
     runs, and a factor of 3 in one of ten. The border checks compare the scale of seeded
-    noise with the promise, and unseeded noise is drawn by OpenDP at the same scale.
+    noise with the promise, and unseeded noise is drawn exactly at the same scale.
     """
     exact = released(estimator, data.X, epsilon=math.inf)
     apart = tags_of(estimator).distance or distance

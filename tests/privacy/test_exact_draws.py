@@ -1,0 +1,267 @@
+"""Noise in bulk follows its law exactly: tables, decisions at every edge, and what is rare."""
+
+import math
+import random
+from bisect import bisect_right
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from sklearn_dptda.privacy import NoiseSource, _noise
+from sklearn_dptda.privacy._exact_draws import BinnedLaw, exp_bounds
+
+# Bits of the reference, which sums its own series.
+BITS = 640
+LAWS = [
+    (kind, scale) for kind in ("laplace", "gaussian") for scale in (0.04, 1.0, 9.3, 100.0, 2.0**52)
+]
+
+
+def exp_of(exponent):
+    """Return exp(-exponent) in units of 2**-BITS, with an error of a few hundred units."""
+    unit = BITS + 40
+    halvings = max(0, math.ceil(math.log2(max(exponent, Fraction(1, 2))))) + 4
+    x = (exponent.numerator << unit) // (exponent.denominator << halvings)
+    total, term, i = 0, 1 << unit, 0
+    while term:
+        total += term if i % 2 == 0 else -term
+        i += 1
+        term = (term * x >> unit) // i
+    for _ in range(halvings):
+        total = total * total >> unit
+    return total >> 40
+
+
+def density(kind, scale, x):
+    exact = Fraction(scale)
+    return exp_of(Fraction(x) / exact if kind == "laplace" else Fraction(x * x) / (2 * exact**2))
+
+
+class Scripted:
+    """A source that gives the words it is told, then further bits."""
+
+    def __init__(self, *words, further=()):
+        self._words, self._further = list(words), list(further)
+
+    def words(self, size):
+        return np.array(self._words.pop(0), dtype=np.uint64)
+
+    def below(self, n):
+        assert n == 2**64
+        return self._further.pop(0)
+
+
+class Seeded:
+    """A source of pseudorandom numbers with a fixed seed."""
+
+    def __init__(self, seed):
+        self._random, self._rng = random.Random(seed), np.random.default_rng(seed)
+
+    def words(self, size):
+        return self._rng.integers(0, 2**64, size, dtype=np.uint64)
+
+    def below(self, n):
+        return self._random.randrange(n)
+
+
+@pytest.mark.parametrize("bits", [64, 128, 512])
+@pytest.mark.parametrize("exponent", ["0", "1/3", "1e-30", "2", "47.5", "300", "1e9", "1e40"])
+def test_exp_bounds_contain_the_exponential(exponent, bits):
+    exponent = Fraction(exponent)
+    low, high = exp_bounds(exponent, bits)
+    true = exp_of(exponent) if exponent < 10**5 else 0
+    assert low << BITS - bits <= true + 2**20
+    assert true <= high << BITS - bits
+    assert high - low <= 2
+
+
+@pytest.mark.parametrize("bits", [64, 192])
+@pytest.mark.parametrize(("kind", "scale"), LAWS)
+def test_boundaries_contain_the_cumulative_probabilities(kind, scale, bits):
+    law = BinnedLaw(kind, scale)
+    low, high = law.boundaries(bits)
+    # The reference sums until nothing is left, also for the Laplace law, which is not closed here.
+    masses, j = [], 0
+    while not masses or masses[-1]:
+        masses.append(density(kind, scale, j << law.bits))
+        j += 1
+        assert j < 20_000
+    total, sums = sum(masses), np.cumsum([0, *masses[: law.n_bins]], dtype=object)
+    assert len(low) == len(high) == law.n_bins + 1
+    for a, b, below in zip(low, high, sums, strict=True):
+        true = (below << bits + 64) // total
+        assert (a << 64) <= true + 2**40 and true <= (b << 64) + 2**40
+        assert 0 <= b - a <= 2
+    assert low[0] == high[0] == 0
+
+
+@pytest.mark.parametrize(("kind", "scale"), LAWS)
+def test_bins_of_words_beside_every_boundary(kind, scale, monkeypatch):
+    law = BinnedLaw(kind, scale)
+    monkeypatch.setattr(law, "_bin_beyond", lambda source: law.n_bins)
+    ends, _ = law.boundaries(640)
+    words = {0, 1, 2**64 - 1}
+    for end in {*ends[:4], *ends[4:-4:17], *ends[-4:]}:
+        words.update(range(max(0, (end >> 576) - 3), min(2**64, (end >> 576) + 5)))
+    # Further bits that keep the number at the low or the high end of its word, and beside the
+    # boundary in it.
+    for word in sorted(words):
+        inside = [end for end in ends if end >> 576 == word]
+        for further in (0, 2**576 - 1, *(e - (word << 576) + s for e in inside for s in (-1, 1))):
+            if not 0 <= further < 2**576:
+                continue
+            number = word << 576 | further
+            expected = bisect_right(ends, number) - 1
+            source = Scripted(further=[further >> 512 - 64 * i & 2**64 - 1 for i in range(9)])
+            found = law._bins(source, np.array([word], dtype=np.uint64))
+            if all(abs(end - number) > 1 for end in inside):
+                assert found[0] == expected
+
+
+def test_bins_need_further_bits_only_beside_a_boundary():
+    law = BinnedLaw("gaussian", 1000.0)
+    words = Seeded(0).words(200_000)
+    assert len(set(law._bins(Scripted(), words))) > 100
+
+
+@pytest.mark.parametrize(("kind", "scale"), [law for law in LAWS if law[1] > 16])
+def test_acceptance_of_every_uniform_number_is_exact(kind, scale):
+    law, rng = BinnedLaw(kind, scale), random.Random(0)
+    width = 1 << law.bits
+    for _ in range(300):
+        # Beyond the table, too.
+        j = rng.randrange(law.n_bins + 60)
+        u = rng.choice([0, 1, width - 1, rng.randrange(width)])
+        start = Fraction(j << law.bits)
+        exponent = law.exponent(int(start) + u) - law.exponent(int(start))
+        true = exp_of(exponent)
+        word = true >> BITS - 64
+        rest = true - (word << BITS - 64)
+        arrays = np.array([j]), np.array([u])
+        for at in {max(0, word - 2048), word - 1, word + 1, word + 2048, 2**64 - 1} | {0}:
+            if not 0 <= at < 2**64 or at == word:
+                continue
+            # Further bits must not matter.
+            for bits in (0, 2**64 - 1):
+                source, words = Scripted(further=[bits] * 2), np.array([at], dtype=np.uint64)
+                assert law._accepted(source, *arrays, words)[0] == (at < word)
+        if word < 2**64:
+            # In the word itself, the next bits decide.
+            for above, further in ((False, rest - 2**100), (True, rest + 2**100)):
+                if 0 <= further < 2 ** (BITS - 64):
+                    bits = [further >> BITS - 128 - 64 * i & 2**64 - 1 for i in range(8)]
+                    words = np.array([word], dtype=np.uint64)
+                    assert law._accepted(Scripted(further=bits), *arrays, words)[0] != above
+
+
+@pytest.mark.parametrize(
+    ("kind", "scale"), [("laplace", 100.0), ("gaussian", 37.0), ("gaussian", 3.0)]
+)
+def test_exact_losses_of_neighbours(kind, scale):
+    # The probability of a size is that of its bin times the acceptance; its ratio to that of the
+    # next size is the privacy loss for a step of one.
+    law, bits = BinnedLaw(kind, scale), 320
+    low, high = law.boundaries(bits)
+    assert max(b - a for a, b in zip(low, high, strict=True)) <= 2
+
+    def probability(x):
+        j = x >> law.bits
+        left = law.exponent(j << law.bits)
+        return Fraction(low[j + 1] - low[j], 2**bits) * Fraction(
+            exp_bounds(law.exponent(x) - left, bits)[0], 2**bits
+        )
+
+    for x in range(3 * (1 << law.bits) + 5):
+        loss = Fraction(probability(x), probability(x + 1))
+        exact = Fraction(scale)
+        exponent = 1 / exact if kind == "laplace" else Fraction(2 * x + 1) / (2 * exact**2)
+        assert abs(loss * exp_of(exponent) / 2**BITS - 1) < Fraction(1, 2**280)
+
+
+def surprise(kind, scale, drawn, reach=None):
+    """Return the p-value of a chi-squared test of draws against the law, in floating point."""
+    most = math.ceil((12 if kind == "gaussian" else 40) * max(scale, 0.2)) + 1
+    x = np.arange(-most, most + 1)
+    mass = np.exp(-np.abs(x) / scale if kind == "laplace" else -((x / scale) ** 2) / 2)
+    expected = mass / mass.sum() * len(drawn)
+    seen = np.bincount(np.clip(drawn, -most, most) + most, minlength=len(x))
+    # Classes of at least 20 expected draws.
+    classes = np.floor(np.cumsum(expected) / 20).astype(int)
+    seen, expected = np.bincount(classes, seen), np.bincount(classes, expected)
+    kept = expected > 0
+    statistic = ((seen - expected)[kept] ** 2 / expected[kept]).sum()
+    return chi2.sf(statistic, kept.sum() - 1)
+
+
+@pytest.mark.laws
+@pytest.mark.parametrize(("kind", "scale"), [*LAWS[:4], *LAWS[5:9], ("gaussian", 33.0)])
+def test_draws_follow_the_law(kind, scale):
+    # Fixed seed. For another seed, the false-alarm rate of each case would be 1e-6.
+    drawn = BinnedLaw(kind, scale).draw(Seeded(1), 3_000_000)
+    assert drawn.dtype == np.int64 and len(drawn) == 3_000_000
+    assert surprise(kind, scale, drawn) > 1e-6
+
+
+@pytest.mark.laws
+@pytest.mark.parametrize(
+    ("kind", "scale"),
+    [("laplace", 20.0), ("laplace", 100.0), ("gaussian", 5.0), ("gaussian", 33.0)],
+)
+def test_draws_beyond_a_short_table_follow_the_law(kind, scale):
+    # A third of the draws or more are beyond the table. The rate of false alarms is as above.
+    law = BinnedLaw(kind, scale, reach=0.1)
+    assert law.n_bins << law.bits <= scale
+    assert surprise(kind, scale, law.draw(Seeded(2), 30_000)) > 1e-6
+
+
+class _NeverRejects(BinnedLaw):
+    def _accepted(self, source, bins, inside, words):
+        return np.ones(len(bins), dtype=bool)
+
+
+class _TwoZeros(BinnedLaw):
+    def _proposals(self, source, n):
+        words = source.words(n)
+        size = self._bins(source, source.words(n))
+        return np.where(words >> np.uint64(63), -size, size)
+
+
+class _EndsAtTheTable(BinnedLaw):
+    def _bin_beyond(self, source):
+        return self.n_bins
+
+
+class _HundredthWider(BinnedLaw):
+    def __init__(self, kind, scale):
+        super().__init__(kind, 1.01 * scale)
+
+
+@pytest.mark.parametrize(
+    ("broken", "scale"),
+    [(_NeverRejects, 33.0), (_TwoZeros, 9.3), (_EndsAtTheTable, 33.0), (_HundredthWider, 9.3)],
+)
+def test_broken_twins_are_noticed(broken, scale):
+    law = broken("gaussian", scale, **({"reach": 2.0} if broken is _EndsAtTheTable else {}))
+    assert surprise("gaussian", scale, law.draw(Seeded(3), 3_000_000)) < 1e-9
+
+
+@pytest.mark.laws
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_bulk_draws_agree_with_opendp(kind, monkeypatch):
+    # The false-alarm rate of each comparison is 1e-6; both draw from the entropy of the system.
+    draw = getattr(NoiseSource(), f"discrete_{kind}")
+    many = draw(6.5, 200_000)
+    assert surprise(kind, 6.5, many) > 1e-6
+    monkeypatch.setattr(_noise, "_BULK", math.inf)
+    few = draw(6.5, 20_000)
+    assert surprise(kind, 6.5, few) > 1e-6
+
+
+def test_long_draws_use_bins_and_short_ones_opendp(monkeypatch):
+    used = []
+    monkeypatch.setattr(BinnedLaw, "draw", lambda self, source, n: used.append(n) or np.zeros(n))
+    for n in (99, 100):
+        NoiseSource().discrete_laplace(3.0, n)
+    assert used == [100]
