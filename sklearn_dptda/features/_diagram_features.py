@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.features._maps_of_diagrams import SortedLifetimes
 from sklearn_dptda.filtration._filtration import Filtration
-from sklearn_dptda.privacy._estimator import silent_arithmetic
+from sklearn_dptda.privacy._estimator import plain_arithmetic
 from sklearn_dptda.privacy._learning_steps import learns
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.utils._distances import as_diagram
@@ -108,7 +108,7 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         self.value_range = value_range
 
     @_fit_context(prefer_skip_nested_validation=False)
-    @silent_arithmetic()
+    @plain_arithmetic()
     def fit(self, X: Iterable[ArrayLike | Sequence[ArrayLike]], y: object = None) -> Self:
         """Fit one vectoriser for each homology dimension.
 
@@ -143,7 +143,7 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         self._widths = [part.shape[1] for part in map(self._apply, self.vectorizers_, first)]
         return self
 
-    @silent_arithmetic()
+    @plain_arithmetic()
     def transform(self, X: Iterable[ArrayLike | Sequence[ArrayLike]]) -> FloatArray:
         """Compute the features.
 

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.privacy._estimator import silent_arithmetic
+from sklearn_dptda.privacy._estimator import plain_arithmetic
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.utils._distances import as_diagram
 from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, _fit_context
@@ -37,7 +37,7 @@ class MapOfDiagrams(ListInputMixin, QuotedParametersMixin, TransformerMixin, Bas
     """Base class of transformers of diagrams that learn nothing."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @silent_arithmetic()
+    @plain_arithmetic()
     def fit(self, X: Iterable[ArrayLike], y: object = None) -> Self:
         """Check the parameters and the input. Nothing is learnt from it.
 
@@ -165,7 +165,7 @@ class PersistenceMass(MapOfDiagrams):
                 f"least_lifetime={self.least_lifetime:g} must be below upper={self.upper:g}."
             )
 
-    @silent_arithmetic()
+    @plain_arithmetic()
     def transform(self, X: Iterable[ArrayLike]) -> FloatArray:
         """Compute the masses.
 
@@ -300,7 +300,7 @@ class SortedLifetimes(MapOfDiagrams):
         self.n_lifetimes = n_lifetimes
         self.upper = upper
 
-    @silent_arithmetic()
+    @plain_arithmetic()
     def transform(self, X: Iterable[ArrayLike]) -> FloatArray:
         """Compute the lifetimes.
 

@@ -20,7 +20,7 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
 )
-from sklearn_dptda.privacy._estimator import refused_without_trace, silent_arithmetic
+from sklearn_dptda.privacy._estimator import plain_arithmetic, refused_without_trace
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._bounds import check_bounds, check_lengths
@@ -158,7 +158,7 @@ class KNormMechanism(MetricMechanism):
             raise ValueError("the cost of a release depends on the number of columns: pass X.")
         return super()._guarantee_ahead(n_features)
 
-    @silent_arithmetic()
+    @plain_arithmetic()
     def transform(self, X: ArrayLike) -> FloatArray:
         """Spend the budget and add noise to each point.
 

@@ -154,7 +154,12 @@ class ExactSampler:
 
     def _block(self, low: int, high: int) -> Block:
         mass = self.table.weight(low) - self.table.weight(high + 1)
-        return Block(self.balls, low, high, mass)
+        return Block(low, high, mass, [ball.cover(high) for ball in self.balls] if mass else [])
+
+    def _upper_part(self, block: Block, low: int) -> Block:
+        """Return the block of the upper levels of a block, which has the same covers."""
+        mass = self.table.weight(low) - self.table.weight(block.high + 1)
+        return Block(low, block.high, mass, block.covers)
 
     def _split(self, blocks: list[Block]) -> list[Block]:
         heap = [(-block.waste, i, block) for i, block in enumerate(blocks)]
@@ -167,7 +172,7 @@ class ExactSampler:
             upper -= worst.upper
             waste -= worst.waste
             middle = (worst.low + worst.high) // 2
-            for part in (self._block(worst.low, middle), self._block(middle + 1, worst.high)):
+            for part in (self._block(worst.low, middle), self._upper_part(worst, middle + 1)):
                 heapq.heappush(heap, (-part.waste, counter, part))
                 counter += 1
                 upper += part.upper
@@ -178,14 +183,14 @@ class ExactSampler:
 class Block:
     """Consecutive levels that share one cover per ball."""
 
-    def __init__(self, balls: Sequence[Ball], low: int, high: int, mass: int) -> None:
+    def __init__(self, low: int, high: int, mass: int, covers: Sequence[Any]) -> None:
         self.low = low
         self.high = high
+        self.covers = covers
         self.upper = 0
         self.waste = 0
         if mass == 0:
             return
-        self.covers = [ball.cover(high) for ball in balls]
         self.upper = mass * self.volume(high)
         if low < high:
             self.waste = self.upper - mass * self.volume(low)

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, fields, replace
-from functools import wraps
+from functools import cache, wraps
 from html import escape
 from types import MappingProxyType
 from typing import Any, Literal, Self, TypeAlias, TypeVar
@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, TypeAlias, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
+from threadpoolctl import ThreadpoolController
 
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._accountant import NamedAccountant, PrivacyAccountant
@@ -214,7 +215,7 @@ class PrivateEstimatorMixin(EstimatorMixin, BaseEstimator):
         if not isinstance(seeds, Paid):
             # A subclass pays in its own way and stores its releases itself.
             seeds = Paid(seeds)
-        with silent_arithmetic(), without_sizes():
+        with plain_arithmetic(), without_sizes():
             yield seeds
 
     def _pay(
@@ -455,14 +456,26 @@ def refused_without_trace(fit: _Fit) -> _Fit:
 
 
 @contextmanager
-def silent_arithmetic() -> Iterator[None]:
-    """Keep NumPy from warnings and errors that depend on the values of records.
+def plain_arithmetic() -> Iterator[None]:
+    """Compute without warnings that depend on the values of records, and in one thread.
 
     A warning about an overflow would reveal, without noise, that a large record exists. The
     settings belong to a thread, so that each task enters this block itself.
+
+    Several threads gain nothing in products of our sizes, and wait for each other on a computer
+    that has other work to do.
     """
-    with np.errstate(all="ignore"):
+    blas = _blas()
+    # The setting belongs to the process: a block inside of another one leaves it as it is.
+    several = any(library.num_threads != 1 for library in blas.lib_controllers)
+    with np.errstate(all="ignore"), blas.limit(limits=1) if several else nullcontext():
         yield
+
+
+@cache
+def _blas() -> Any:
+    """Return the libraries of linear algebra that are loaded."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 @contextmanager

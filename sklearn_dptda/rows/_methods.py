@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.privacy._estimator import silent_arithmetic
+from sklearn_dptda.privacy._estimator import plain_arithmetic
 from sklearn_dptda.privacy._every_estimator import without_weights
 from sklearn_dptda.rows._rows import Tally
 from sklearn_dptda.utils._frames import Columns
@@ -30,7 +30,7 @@ def by_rows(method: _T) -> _T:
     name = method.__name__
 
     @wraps(method)
-    @silent_arithmetic()
+    @plain_arithmetic()
     def of_rows(self: Any, X: Any) -> Any:
         parts = parts_elsewhere(X)
         if parts is None:
@@ -111,7 +111,7 @@ def fit_predict(
     return result
 
 
-@silent_arithmetic()
+@plain_arithmetic()
 def sum_by_rows(estimator: Any, X: Any, name: str) -> tuple[int, Any]:
     """Number of rows, and the sum of the values of a method, computed where the rows are."""
     check_is_fitted(estimator)

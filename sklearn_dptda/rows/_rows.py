@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_dptda._typing import FloatArray, Parts
-from sklearn_dptda.privacy._estimator import silent_arithmetic
+from sklearn_dptda.privacy._estimator import plain_arithmetic
 from sklearn_dptda.privacy._every_estimator import step
 from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._people import codes_of
@@ -85,7 +85,7 @@ class Tally:
     def of(cls, count: Callable[[Any], "Tally"], part: Any) -> "Tally":
         """Result of ``count`` for a part, or its refusal."""
         try:
-            with silent_arithmetic():
+            with plain_arithmetic():
                 return count(part)
         except Exception as error:
             return cls(0, None, without_values(error, _PART))

@@ -14,7 +14,7 @@ from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import ThreadingBackend, get_active_backend
 
 from sklearn_dptda._typing import Table
-from sklearn_dptda.privacy._estimator import silent_arithmetic
+from sklearn_dptda.privacy._estimator import plain_arithmetic
 
 # Give up after this many consecutive losses of workers without any finished task.
 _MAX_LOSSES = 5
@@ -56,7 +56,7 @@ def run(
 
 
 def _silently(function: Callable[..., Any], *arguments: Any) -> Any:
-    with silent_arithmetic():
+    with plain_arithmetic():
         return function(*arguments)
 
 

@@ -13,7 +13,7 @@ import sklearn
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.privacy._estimator import silent_arithmetic
+from sklearn_dptda.privacy._estimator import plain_arithmetic
 from sklearn_dptda.privacy._warnings import code_of
 from sklearn_dptda.utils._frames import kind_of, open_frame
 from sklearn_dptda.utils._tasks import has_map_reduce, is_dask
@@ -130,7 +130,7 @@ def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True)
         raise ValueError(f"{name} must be real, not complex.")
 
 
-@silent_arithmetic()
+@plain_arithmetic()
 def check_cloud(
     cloud: ArrayLike, name: str = "X", n_features: int | None = None, min_points: int = 2
 ) -> FloatArray:

@@ -98,6 +98,22 @@ def test_boundaries_contain_the_cumulative_probabilities(kind, scale, bits):
 
 
 @pytest.mark.parametrize(("kind", "scale"), LAWS)
+def test_weights_of_a_table_are_rounded_to_both_sides(kind, scale):
+    law = BinnedLaw(kind, scale)
+    *bins, beyond = law._weights(128)
+    true = [density(kind, scale, j << law.bits) for j in range(law.n_bins)]
+    for (low, high), weight in zip(bins, true, strict=True):
+        assert low << BITS - 128 <= weight + 2**40 and weight <= (high << BITS - 128) + 2**40
+        assert high - low <= law.n_bins**2
+    rest, j = [], law.n_bins
+    while not rest or rest[-1]:
+        rest.append(density(kind, scale, j << law.bits))
+        j += 1
+    assert beyond[0] << BITS - 128 <= sum(rest) + 2**60
+    assert sum(rest) <= (beyond[1] << BITS - 128) + 2**60
+
+
+@pytest.mark.parametrize(("kind", "scale"), LAWS)
 def test_bins_of_words_beside_every_boundary(kind, scale, monkeypatch):
     law = BinnedLaw(kind, scale)
     monkeypatch.setattr(law, "_bin_beyond", lambda source: law.n_bins)
