@@ -93,7 +93,7 @@ def _size(noisy):
 def _distances(quick):
     return Table(
         "Distances between diagrams, tolerance 1e-6 of the longest bar",
-        ("points", "bottleneck (Hera), s", "up to a shift, s", "up to a dilation, s"),
+        ("points", "bottleneck, s", "up to a shift, s", "up to a dilation, s"),
         [_distance_row(n) for n in ((50, 200) if quick else (50, 200, 1000))],
         "One pair of diagrams. The first has uniform births and exponential persistences. The "
         "second is the first, shifted by 1, with noise of a tenth of the mean persistence.",

@@ -213,7 +213,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
         if self._takes_diagrams():
             finite = np.concatenate([np.ravel(diagram) for diagram in self.candidates_])
             finite = finite[np.isfinite(finite)]
-            # Hera ignores differences below 2e-10 of the longest bar.
+            # It exceeds the rounding of the differences of coordinates by far.
             return 2.0**-31 * float(np.abs(finite).max(initial=0.0))
         if self.metric in LP_METRICS:
             low, high = self.candidates_.min(axis=0), self.candidates_.max(axis=0)

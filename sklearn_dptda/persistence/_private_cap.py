@@ -49,8 +49,7 @@ _CHOICE_SHARE, _LOSS_PER_BONUS, _MOST_BONUS = 0.2, 1000.0, 2.0
 _UNIT = 2**12
 # Weights of caps are integers, and that of the first cap is 2 to this power.
 _CAP_WEIGHT_BITS = 20
-# This share of the range exceeds the errors of two bottleneck distances. Hera takes differences
-# below 2e-10 of the longest bar for zero.
+# This share of the range exceeds the rounding errors of two bottleneck distances by far.
 _ROUNDING = 2.0**-30
 
 

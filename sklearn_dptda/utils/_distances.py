@@ -1,17 +1,24 @@
 """Validation of persistence diagrams, and exact distances between them."""
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
-from gudhi.hera import bottleneck_distance as hera_bottleneck
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import maximum_bipartite_matching
+from scipy.spatial import KDTree
 
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.utils._validation import refuse_lossy
 
 # Differences of larger coordinates may overflow.
 _LARGEST_COORDINATE = 1e300
+# Up to this number of pairs of points, an array of all distances is faster than a tree.
+_FEW_PAIRS = 1 << 16
+# Factor by which the largest distance of possible partners grows until all points have one.
+_GROWTH = 1.3
 
 
 def as_diagram(diagram: ArrayLike, name: str) -> FloatArray:
@@ -81,9 +88,8 @@ def bottleneck_distance(first: ArrayLike, second: ArrayLike) -> float:
     their numbers differ between the diagrams, the distance is ``inf``. Points whose
     birth equals their death have no effect.
 
-    The distance is computed by Hera, through GUDHI, without approximation, except that
-    differences below about 2e-10 of the longest bar may count as zero. It is *not*
-    private if one of the diagrams is not.
+    The distance is exact: one of the rounded distances between two points or between a
+    point and the diagonal. It is *not* private if one of the diagrams is not.
 
     Examples
     --------
@@ -164,13 +170,82 @@ def _split(*diagrams: FloatArray) -> tuple[list[FloatArray], FloatArray]:
 
 
 def bottleneck_of_finite(first: FloatArray, second: FloatArray) -> float:
-    """Return the bottleneck distance of diagrams without points at infinity, unchecked."""
+    """Return the bottleneck distance of diagrams without points at infinity, unchecked.
+
+    At a distance ``r``, the points that are farther than ``r`` from the diagonal need a partner.
+    One matching for those of each diagram suffices (Mendelsohn and Dulmage).
+    """
     if len(first) == 0 or len(second) == 0:
         rest = first if len(second) == 0 else second
         return float(np.max((rest[:, 1] - rest[:, 0]) / 2, initial=0.0))
-    # Hera treats differences below 1e-10 as zero, so that the diagrams are rescaled.
-    unit = power_of_two(first, second)
-    return unit * float(hera_bottleneck(first / unit, second / unit, delta=0))
+    sides = _Side(first, second), _Side(second, first)
+    below = reach = max(side.least for side in sides)
+    most = max(reach, *(float(side.half.max()) for side in sides))
+    for side in sides:
+        side.keep_far(below)
+    while True:
+        for side in sides:
+            side.look_within(reach)
+        if reach == most or all(side.is_matched(reach) for side in sides):
+            break
+        # Copies of a point may have the lower bound zero.
+        below, reach = reach, min(max(reach * _GROWTH, most / 64), most)
+    # The distance is one of these, or the lower bound, from which the search began.
+    values = np.concatenate([each for side in sides for each in (side.lengths, side.half)])
+    values = np.unique(values[(values > below) & (values <= reach)])
+    found = bisect_left(values, True, key=lambda r: all(side.is_matched(r) for side in sides))
+    return float(values[found]) if len(values) else below
+
+
+class _Side:
+    """The points of one diagram that may need a partner in the other one."""
+
+    def __init__(self, points: FloatArray, others: FloatArray) -> None:
+        self.points, self.others = points, others
+        self.half = (points[:, 1] - points[:, 0]) / 2
+        few = len(points) * len(others) <= _FEW_PAIRS
+        self._tree = None if few else KDTree(others)
+        if self._tree is None:
+            nearest = self._apart().min(axis=1)
+        else:
+            nearest = self._tree.query(points, p=np.inf)[0]
+        # No matching is shorter: each point has a partner or is matched to the diagonal.
+        self.least = float(np.minimum(nearest, self.half).max())
+
+    def _apart(self) -> FloatArray:
+        births = np.abs(self.points[:, 0, None] - self.others[:, 0])
+        return np.maximum(births, np.abs(self.points[:, 1, None] - self.others[:, 1]))
+
+    def keep_far(self, r: float) -> None:
+        """Drop the points within ``r`` of the diagonal, which need no partner."""
+        far = self.half > r
+        self.points, self.half = self.points[far], self.half[far]
+
+    def look_within(self, reach: float) -> None:
+        """Find the pairs of points within a distance."""
+        if self._tree is None or len(self.points) * len(self.others) <= _FEW_PAIRS:
+            apart = self._apart()
+            self.rows, self.partners = np.nonzero(apart <= reach)
+            self.lengths = apart[self.rows, self.partners]
+        else:
+            pairs = KDTree(self.points).sparse_distance_matrix(
+                self._tree, reach, p=np.inf, output_type="ndarray"
+            )
+            self.rows, self.partners, self.lengths = pairs["i"], pairs["j"], pairs["v"]
+
+    def is_matched(self, r: float) -> bool:
+        """Whether all points farther than ``r`` from the diagonal have partners within ``r``."""
+        far = self.half > r
+        n_far = int(np.count_nonzero(far))
+        if n_far == 0 or n_far > len(self.others):
+            return n_far == 0
+        chosen = (self.lengths <= r) & far[self.rows]
+        rows = (np.cumsum(far) - 1)[self.rows[chosen]]
+        if np.bincount(rows, minlength=n_far).min() == 0:
+            return False
+        pairs = np.ones(len(rows), dtype=np.int8), (rows, self.partners[chosen])
+        graph = csr_matrix(pairs, shape=(n_far, len(self.others)))
+        return bool((maximum_bipartite_matching(graph, perm_type="column") >= 0).all())
 
 
 def power_of_two(*diagrams: FloatArray) -> float:

@@ -4,9 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from gudhi import hera
 
 from sklearn_dptda import bottleneck_distance
 from sklearn_dptda.persistence import wasserstein_distance
+from sklearn_dptda.utils import _distances
 from tests.persistence._oracles import bottleneck
 
 
@@ -19,6 +21,33 @@ def test_bottleneck_distance_equals_exact_matching(rng, n_pairs):
         expected = bottleneck(first[first[:, 1] > first[:, 0]], second[second[:, 1] > second[:, 0]])
         assert bottleneck_distance(first, second) == expected
         assert bottleneck_distance(second, first) == expected
+
+
+@pytest.mark.parametrize("few_pairs", [0, 1 << 16])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (40, 40), (90, 3), (25, 120)])
+def test_bottleneck_distance_equals_exact_matching_of_many_points(
+    n, m, few_pairs, monkeypatch, rng
+):
+    # Points in floating point, equal coordinates, and copies of points; by trees and by arrays.
+    monkeypatch.setattr(_distances, "_FEW_PAIRS", few_pairs)
+    for shift, decimals in ((0.0, 16), (0.0, 1), (1e6, 3)):
+        first, second = (
+            np.round(shift + np.c_[b, b + rng.exponential(0.3, len(b))], decimals)
+            for b in (rng.random(n), rng.random(m))
+        )
+        second[: min(n, m) // 2] = first[: min(n, m) // 2]
+        kept = [d[d[:, 1] > d[:, 0]] for d in (first, second)]
+        assert bottleneck_distance(first, second) == bottleneck(*kept)
+
+
+@pytest.mark.laws
+def test_bottleneck_distance_is_close_to_that_of_hera(rng):
+    # Hera takes differences below 2e-10 of the longest bar for zero.
+    for n in (300, 1500):
+        first, second = (np.c_[b, b + rng.exponential(0.1, n)] for b in rng.random((2, n)))
+        for other in (second, np.sort(first + rng.uniform(0, 1e-3, first.shape), axis=1)):
+            expected = hera.bottleneck_distance(first, other, delta=0)
+            assert bottleneck_distance(first, other) == pytest.approx(expected, abs=1e-9)
 
 
 def test_bottleneck_distance_of_a_pair_that_others_get_wrong():
@@ -71,6 +100,7 @@ def test_distances_of_infinite_coordinates_equal_the_best_of_all_matchings(rng):
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
+        ([[0, 4], [0, 4]], [[0, 4]], 2.0),
         ([[0, np.inf]], [[1, np.inf]], 1.0),
         ([[0, np.inf]], [], np.inf),
         ([[-np.inf, 1]], [[-np.inf, 2]], 1.0),
