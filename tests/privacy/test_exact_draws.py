@@ -147,8 +147,8 @@ def test_acceptance_of_every_uniform_number_is_exact(kind, scale):
     law, rng = BinnedLaw(kind, scale), random.Random(0)
     width = 1 << law.bits
     for _ in range(300):
-        # Beyond the table, too.
-        j = rng.randrange(law.n_bins + 60)
+        # Beyond the table, too, where the acceptance may be small.
+        j = rng.randrange(law.n_bins) * rng.choice([1, 1, 1, 2, 80])
         u = rng.choice([0, 1, width - 1, rng.randrange(width)])
         start = Fraction(j << law.bits)
         exponent = law.exponent(int(start) + u) - law.exponent(int(start))
@@ -211,16 +211,15 @@ def surprise(kind, scale, drawn, reach=None):
     return chi2.sf(statistic, kept.sum() - 1)
 
 
-@pytest.mark.laws
+@pytest.mark.parametrize("size", [200_000, pytest.param(5_000_000, marks=pytest.mark.laws)])
 @pytest.mark.parametrize(("kind", "scale"), [*LAWS[:4], *LAWS[5:9], ("gaussian", 33.0)])
-def test_draws_follow_the_law(kind, scale):
+def test_draws_follow_the_law(kind, scale, size):
     # Fixed seed. For another seed, the false-alarm rate of each case would be 1e-6.
-    drawn = BinnedLaw(kind, scale).draw(Seeded(1), 3_000_000)
-    assert drawn.dtype == np.int64 and len(drawn) == 3_000_000
+    drawn = BinnedLaw(kind, scale).draw(Seeded(1), size)
+    assert drawn.dtype == np.int64 and len(drawn) == size
     assert surprise(kind, scale, drawn) > 1e-6
 
 
-@pytest.mark.laws
 @pytest.mark.parametrize(
     ("kind", "scale"),
     [("laplace", 20.0), ("laplace", 100.0), ("gaussian", 5.0), ("gaussian", 33.0)],
@@ -229,7 +228,7 @@ def test_draws_beyond_a_short_table_follow_the_law(kind, scale):
     # A third of the draws or more are beyond the table. The rate of false alarms is as above.
     law = BinnedLaw(kind, scale, reach=0.1)
     assert law.n_bins << law.bits <= scale
-    assert surprise(kind, scale, law.draw(Seeded(2), 30_000)) > 1e-6
+    assert surprise(kind, scale, law.draw(Seeded(2), 20_000)) > 1e-6
 
 
 class _NeverRejects(BinnedLaw):
@@ -259,8 +258,10 @@ class _HundredthWider(BinnedLaw):
     [(_NeverRejects, 33.0), (_TwoZeros, 9.3), (_EndsAtTheTable, 33.0), (_HundredthWider, 9.3)],
 )
 def test_broken_twins_are_noticed(broken, scale):
-    law = broken("gaussian", scale, **({"reach": 2.0} if broken is _EndsAtTheTable else {}))
-    assert surprise("gaussian", scale, law.draw(Seeded(3), 3_000_000)) < 1e-9
+    short = broken is _EndsAtTheTable
+    law = broken("gaussian", scale, **({"reach": 2.0} if short else {}))
+    drawn = law.draw(Seeded(3), 200_000 if short else 3_000_000)
+    assert surprise("gaussian", scale, drawn) < 1e-9
 
 
 @pytest.mark.laws
