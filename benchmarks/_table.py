@@ -19,10 +19,5 @@ class Table:
         return f"### {self.title}\n\n{body}\n{note}"
 
 
-def at_most(value, target):
-    """Format a value together with its target and whether it is met."""
-    return f"{value:.3g} (target {target:.3g}: {'met' if value <= target else 'MISSED'})"
-
-
 def _cell(value):
     return f"{value:.3g}" if isinstance(value, float) else str(value).replace("|", "\\|")

@@ -44,12 +44,6 @@ class Ratio:
     def __str__(self):
         return f"{self.clock:.3g}" + ("" if math.isnan(self.cpu) else f" (CPU {self.cpu:.3g})")
 
-    def against(self, target):
-        """Show the ratio with a target; the verdict needs both kinds of time to agree."""
-        met = [ratio <= target for ratio in (self.clock, self.cpu)]
-        verdict = "met" if all(met) else "undecided" if any(met) else "MISSED"
-        return f"{self} (target {target:.3g}: {verdict})"
-
 
 def once(function):
     """Return the seconds of one call on the clock, and its result."""
@@ -63,6 +57,13 @@ def _both(function):
     start, cpu = perf_counter(), process_time()
     function()
     return perf_counter() - start, process_time() - cpu
+
+
+def cpu_of(function):
+    """Return the seconds of one call of the CPU in this process, and its result."""
+    start = process_time()
+    result = function()
+    return process_time() - start, result
 
 
 def summary(seconds, cpu=(float("nan"),)):

@@ -462,7 +462,7 @@ FRAGMENTS = {
         refinement : int, default=None
             Number of lattice steps per grid step. None uses 4, 2, 1, 1 in dimensions 1 to 4,
             and more until the error of the lattice is below the sensitivity, as long as the
-            computation takes at most about three seconds, or 30 with ``groups``. A histogram of
+            computation takes at most about three seconds, or six with ``groups``. A histogram of
             points has the lattice of the first numbers.
     """,
     "people_memory_and_jobs": """

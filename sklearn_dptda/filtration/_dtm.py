@@ -50,7 +50,7 @@ from sklearn_dptda.utils._validation import check_cloud
 # Costs in nanoseconds, measured with the compiled sums in two and three columns: for a place, one
 # point and one neighbour; one neighbour from a k-d tree; one offset of the lattice, and one grid
 # node for each offset. Choices depend on them, so they are the same on all computers.
-_POINT, _NEIGHBOUR, _TREE_NEIGHBOUR, _LATTICE_OFFSET, _LATTICE_NODE = 0.4, 4.0, 100.0, 2000.0, 1.2
+_POINT, _NEIGHBOUR, _TREE_NEIGHBOUR, _LATTICE_OFFSET, _LATTICE_NODE = 0.4, 4.0, 100.0, 2900.0, 0.4
 # Nanoseconds for a point and a place in any number of columns, and if the points are sorted.
 _DISTANCE, _SORTED_DISTANCE = 3.0, 40.0
 # The smaller caps, as shares of the default one.
@@ -519,10 +519,13 @@ class DTMFiltration(BaseGridFiltration):
         return [power.values(*s) for s in lattice_sums(histogram, self.refinement_, power)]
 
     def _lattice_work(self) -> tuple[float, float]:
-        """Return the MiB of the padded counts and sorted offsets, and the number of offsets."""
+        """Return the MiB of padded counts and sorted offsets, and the number of visited offsets."""
         sides = np.array(self._lattice_shape)
         low, high = self.bounds_
         reach = np.minimum(self._cap() // ((high - low) / (sides - 1)), sides - 1)
         n_offsets = float(np.prod(2 * reach + 1))
         numbers = np.prod(sides + 2 * reach) + (2 * len(sides) + 4) * n_offsets
-        return 8 * float(numbers) / 2**20, n_offsets
+        # Offsets beyond the cap are not visited.
+        d = len(sides)
+        in_ball = math.pi ** (d / 2) / math.gamma(d / 2 + 1) / 2**d * n_offsets
+        return 8 * float(numbers) / 2**20, in_ball

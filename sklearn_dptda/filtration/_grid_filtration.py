@@ -39,7 +39,7 @@ _DEFAULT_REFINEMENT = {1: 4, 2: 2, 3: 1, 4: 1}
 _UNEQUAL_SIDES = 10.0
 # Exact values or a finer lattice may take this many nanoseconds for one cloud if the error of the
 # lattice would exceed the sensitivity. There are no exact values for people, so they get more.
-_WORK_FOR_POINTS, _WORK_FOR_PEOPLE = 3e9, 30e9
+_WORK_FOR_POINTS, _WORK_FOR_PEOPLE = 2.5e9, 6e9
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,8 @@ class BaseGridFiltration(BaseFiltration):
         if guarantee is None:
             self._check_scale()
         if self.groups and self.refinement is None:
-            self._refine_for(max(cloud.n_points for cloud in clouds), _WORK_FOR_PEOPLE)
+            most = max(cloud.n_points for cloud in clouds)
+            self._refine_for(most, _WORK_FOR_PEOPLE, lambda last: 2 * last)
         # Warnings come last, so that the fitted box is kept even if warnings are errors.
         for remark in remarks:
             warn_caller(remark, NoiseWarning)
@@ -126,7 +127,7 @@ class BaseGridFiltration(BaseFiltration):
         cell = (high - low) / (np.array(self._lattice_shape) - 1)
         self._lattice_shift = float(np.linalg.norm(cell)) / 2
 
-    def _refine_for(self, n: int, most_work: float) -> None:
+    def _refine_for(self, n: int, most_work: float, finer: Callable[[int], int]) -> None:
         """Refine the lattice until its error is below what one of ``n`` records can change.
 
         The refinement stops before the work exceeds a limit, in nanoseconds.
@@ -134,7 +135,7 @@ class BaseGridFiltration(BaseFiltration):
         last, ahead = self.refinement_, self._values_ahead(n)
         while ahead.lattice_error > ahead.sensitivity and ahead.lattice_cost <= most_work:
             last = self.refinement_
-            self._refine(2 * last)
+            self._refine(finer(last))
             ahead = self._values_ahead(n)
         if ahead.lattice_cost > most_work:
             self._refine(last)
@@ -253,7 +254,7 @@ class BaseGridFiltration(BaseFiltration):
         if self.refinement is not None or not in_memory:
             return self, ahead, True
         finer = copy.copy(self)
-        finer._refine_for(n, _WORK_FOR_POINTS)
+        finer._refine_for(n, _WORK_FOR_POINTS, lambda last: last + 1)
         return finer, finer._values_ahead(n), True
 
     def _seconds_ahead(self, cloud: AnyCloud) -> float:

@@ -9,15 +9,14 @@
  */
 
 #define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#if FLT_EVAL_METHOD != 0
-#error "This file needs floating-point operations without excess precision."
+#if FLT_EVAL_METHOD != 0 || defined(__FAST_MATH__)
+#error "This file needs floating-point operations as IEEE 754 defines them."
 #endif
 
 /* The loader of Linux selects the version of a function for the processor. */
@@ -41,12 +40,23 @@ typedef Py_ssize_t Size;
 #define SAMPLE 1024
 #define MOST_NUMBERS (PY_SSIZE_T_MAX / 64 / MAX_AXES)
 
+/* The next of a sequence of pseudorandom numbers below n, which only affects the time. */
+static Size next_below(uint64_t *state, Size n)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (Size)((*state >> 33) % (uint64_t)n);
+}
+
 /* Put the smallest r + 1 of n values first, and return the largest of them. */
 static double kth_smallest(double *v, Size n, Size r)
 {
     Size low = 0, high = n;
+    uint64_t state = 1;
     while (high - low > 1) {
-        double a = v[low], b = v[low + (high - low) / 2], c = v[high - 1];
+        /* Values in an order, such as those of a path, would make fixed places bad candidates. */
+        double a = v[low + next_below(&state, high - low)];
+        double b = v[low + next_below(&state, high - low)];
+        double c = v[low + next_below(&state, high - low)];
         double most = a > b ? a : b, least = a > b ? b : a;
         double pivot = c < least ? least : (c < most ? c : most);
         Size less = low;
@@ -67,7 +77,8 @@ static double kth_smallest(double *v, Size n, Size r)
             v[upto] = x;
             upto += x == pivot;
         }
-        if (r < upto)
+        /* A pivot that does not equal itself is not a number. */
+        if (r < upto || upto == less)
             return pivot;
         low = upto;
     }
@@ -101,9 +112,10 @@ static void narrow(const double *v, Size n, Size r, double *sample, double *low,
 {
     if (n < 4 * SAMPLE)
         return;
-    Size step = n / SAMPLE, m = n / step;
+    uint64_t state = 2;
+    Size m = SAMPLE;
     for (Size i = 0; i < m; i++)
-        sample[i] = v[i * step];
+        sample[i] = v[next_below(&state, n)];
     double share = (double)(r + 1) / n;
     double middle = share * m, margin = 4 * sqrt(m * share * (1 - share)) + 2;
     if (middle + margin < m) {
@@ -220,14 +232,14 @@ static Size near_kth(Task *t, Size begin, Size end, double kth, double step, dou
     return m;
 }
 
-/* Move points whose squared distance is below the limit to the front; return where they end. */
+/* Move points whose squared distance is at most the limit to the front; return where they end. */
 static Size move_first(Task *t, Size begin, Size end, double limit)
 {
     double *v = t->squared;
     Size next = begin;
     for (Size i = begin; i < end; i++) {
         double x = v[i];
-        if (x >= limit)
+        if (x > limit)
             continue;
         if (i > next) {
             v[i] = v[next];
@@ -273,53 +285,64 @@ static void sums_at_place(Task *t, Size number, Size sure, Size end)
 static void sums_in_tile(Task *t, Size low, Size high, Size sure, Size end, double kth,
                          const double *from)
 {
-    double centre[MAX_AXES], least[MAX_AXES], most[MAX_AXES], radius = 0;
-    Size longest = 0;
-    for (Size a = 0; a < t->d; a++) {
-        least[a] = INFINITY;
-        most[a] = -INFINITY;
-    }
-    for (Size i = low; i < high; i++) {
-        const double *place = t->places + t->order[i] * t->d;
+    double origin[MAX_AXES];
+    memcpy(origin, from, t->d * sizeof *origin);
+    for (;;) {
+        double centre[MAX_AXES], least[MAX_AXES], most[MAX_AXES], radius = 0;
+        Size longest = 0;
         for (Size a = 0; a < t->d; a++) {
-            least[a] = place[a] < least[a] ? place[a] : least[a];
-            most[a] = place[a] > most[a] ? place[a] : most[a];
+            least[a] = INFINITY;
+            most[a] = -INFINITY;
         }
-    }
-    for (Size a = 0; a < t->d; a++) {
-        centre[a] = (least[a] + most[a]) / 2;
-        radius += (most[a] - least[a]) * (most[a] - least[a]) / 4;
-        if (most[a] - least[a] > most[longest] - least[longest])
-            longest = a;
-    }
-    radius = sqrt(radius);
-    double inner = 0, outer = t->reach + radius;
-    squared_distances(t, centre, sure, end);
-    if (t->k <= end) {
-        near_kth(t, sure, end, kth, distance(t, centre, from) * (1 + ROUNDING) + t->blur, &kth);
-        from = centre;
-        inner = kth - 2 * radius;
-        if (kth + 2 * radius < outer)
-            outer = kth + 2 * radius;
-    }
-    outer = outer * (1 + ROUNDING) + t->blur;
-    inner = inner * (1 - ROUNDING) - t->blur;
-    end = move_first(t, sure, end, outer * outer);
-    if (inner > 0)
-        sure = move_first(t, sure, end, inner * inner);
-    Size cut = low;
-    if (high - low > PLACES_OF_TILE * t->d)
-        for (Size i = low; i < high; i++)
-            if (t->places[t->order[i] * t->d + longest] < centre[longest]) {
-                Size moved = t->order[i];
-                t->order[i] = t->order[cut];
-                t->order[cut++] = moved;
+        for (Size i = low; i < high; i++) {
+            const double *place = t->places + t->order[i] * t->d;
+            for (Size a = 0; a < t->d; a++) {
+                least[a] = place[a] < least[a] ? place[a] : least[a];
+                most[a] = place[a] > most[a] ? place[a] : most[a];
             }
-    /* All places may coincide. */
-    if (low < cut && cut < high) {
-        sums_in_tile(t, low, cut, sure, end, kth, from);
-        sums_in_tile(t, cut, high, sure, end, kth, from);
-        return;
+        }
+        for (Size a = 0; a < t->d; a++) {
+            centre[a] = (least[a] + most[a]) / 2;
+            radius += (most[a] - least[a]) * (most[a] - least[a]) / 4;
+            if (most[a] - least[a] > most[longest] - least[longest])
+                longest = a;
+        }
+        radius = sqrt(radius);
+        double inner = 0, outer = t->reach + radius;
+        squared_distances(t, centre, sure, end);
+        if (t->k <= end) {
+            near_kth(t, sure, end, kth, distance(t, centre, origin) * (1 + ROUNDING) + t->blur, &kth);
+            memcpy(origin, centre, t->d * sizeof *origin);
+            inner = kth - 2 * radius;
+            if (kth + 2 * radius < outer)
+                outer = kth + 2 * radius;
+        }
+        outer = outer * (1 + ROUNDING) + t->blur;
+        inner = inner * (1 - ROUNDING) - t->blur;
+        /* A place may coincide with points, where both limits are zero: the outer one is included, and
+         * points at the inner one may be as far away as the k-th. */
+        end = move_first(t, sure, end, outer * outer);
+        if (inner > 0)
+            sure = move_first(t, sure, end, inner * inner * (1 - ROUNDING));
+        Size cut = low;
+        if (high - low > PLACES_OF_TILE * t->d)
+            for (Size i = low; i < high; i++)
+                if (t->places[t->order[i] * t->d + longest] < centre[longest]) {
+                    Size moved = t->order[i];
+                    t->order[i] = t->order[cut];
+                    t->order[cut++] = moved;
+                }
+        /* All places may coincide. */
+        if (cut == low || cut == high)
+            break;
+        /* The smaller part first, so that the depth is at most the logarithm of the places. */
+        if (cut - low < high - cut) {
+            sums_in_tile(t, low, cut, sure, end, kth, origin);
+            low = cut;
+        } else {
+            sums_in_tile(t, cut, high, sure, end, kth, origin);
+            high = cut;
+        }
     }
     for (Size i = low; i < high; i++)
         sums_at_place(t, t->order[i], sure, end);
@@ -444,7 +467,11 @@ static PyMethodDef methods[] = {
      "Overwrite the first k values of each row with its k smallest."},
     {NULL, NULL, 0, NULL}};
 
-static PyModuleDef_Slot slots[] = {{0, NULL}};
+static PyModuleDef_Slot slots[] = {
+#ifdef Py_GIL_DISABLED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL}};
 
 static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT, "_nearest_kernel",

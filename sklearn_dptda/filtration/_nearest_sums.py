@@ -35,8 +35,8 @@ _DIRECT = 200 if compiled is None else 700
 _CACHE_BYTES = 4 * 2**20
 # The compiled sums accept no more columns. A matrix product is as fast for so many.
 _COMPILED_COLUMNS = 32
-# Places in one call of the compiled sums.
-_PLACES_OF_CALL = 2048
+# Coordinates of points times places in one call of the compiled sums.
+_WORK_OF_CALL = 10**9
 # Nodes of a tile. More nodes make the ring wider, and fewer nodes need more tiles.
 _NODES_OF_TILE = 121
 # Bits of the lower halves of distances.
@@ -198,14 +198,16 @@ def _compiled_sums(
 ) -> NDArray[np.int64]:
     """Sum the integers of the nearest points at all places, for each cap.
 
-    A call for some neighbouring places is short, so that the user can interrupt the loop. ``unit``
-    is the square of a step of the coordinates, and ``blur`` bounds their rounding.
+    A call for some neighbouring places takes a few seconds at most, so that the user can interrupt
+    the loop. ``unit`` is the square of a step of the coordinates, and ``blur`` bounds their
+    rounding.
     """
     n, d = points.shape
+    most = min(max(_WORK_OF_CALL // (n * d), 64), 2048)
     sums = np.empty((len(power.tops), len(places)), dtype=np.int64)
     # The kernel changes the order of the points.
     columns, tops = np.array(points.T, order="C"), np.array(power.tops, dtype=float)
-    for near in _neighbouring(places, np.arange(len(places))):
+    for near in _neighbouring(places, np.arange(len(places)), most):
         some, found = places[near], np.empty((len(tops), len(near)), dtype=np.int64)
         sizes = n, d, len(near), len(tops), power.k
         scale = 2.0**power.bits / power.cap
@@ -214,16 +216,16 @@ def _compiled_sums(
     return sums
 
 
-def _neighbouring(places: FloatArray, some: IntArray) -> Iterator[IntArray]:
-    """Divide places into boxes of at most ``_PLACES_OF_CALL``."""
+def _neighbouring(places: FloatArray, some: IntArray, most: int) -> Iterator[IntArray]:
+    """Divide places into boxes of at most ``most`` places, unless all of them coincide."""
     sides = np.ptp(places[some], axis=0)
-    if len(some) <= _PLACES_OF_CALL or not sides.any():
+    if len(some) <= most or not sides.any():
         yield some
         return
     along = places[some, np.argmax(sides)]
     first = along < (along.min() + along.max()) / 2
-    yield from _neighbouring(places, some[first])
-    yield from _neighbouring(places, some[~first])
+    yield from _neighbouring(places, some[first], most)
+    yield from _neighbouring(places, some[~first], most)
 
 
 def _blur(axes: Sequence[FloatArray]) -> float:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cached_property, lru_cache
@@ -31,7 +31,7 @@ from scipy.ndimage import maximum_filter1d
 
 from sklearn_dptda._typing import IntArray
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.utils._distances import bottleneck_distance
+from sklearn_dptda.utils._distances import bottleneck_distance, saturates_few
 
 # Bits of the mantissas of the table of weights. All roundings are upwards, so they affect the
 # accuracy of the law but not its privacy.
@@ -639,35 +639,6 @@ def group_points(points: Sequence[Point], r: int, measure: BaseMeasure) -> list[
 
 def _overlap(p: Square, q: Square) -> bool:
     return p[0] <= q[1] and q[0] <= p[1] and p[2] <= q[3] and q[2] <= p[3]
-
-
-def saturates_few(
-    neighbours: Sequence[Sequence[int]], capacities: Mapping[int, int] | None = None
-) -> bool:
-    """Return whether every left vertex can be matched, each right vertex within its capacity.
-
-    ``neighbours`` lists the right neighbours of each left vertex. Missing ``capacities`` are 1.
-    Augmenting paths take a few microseconds for a small number of vertices.
-    """
-    capacities = capacities or {}
-    taken: dict[int, list[int]] = {}
-
-    def place(left: int, visited: set[int]) -> bool:
-        for right in neighbours[left]:
-            if right in visited:
-                continue
-            visited.add(right)
-            guests = taken.setdefault(right, [])
-            if len(guests) < capacities.get(right, 1):
-                guests.append(left)
-                return True
-            for i, guest in enumerate(guests):
-                if place(guest, visited):
-                    guests[i] = left
-                    return True
-        return False
-
-    return all(place(left, set()) for left in range(len(neighbours)))
 
 
 def is_canonical(

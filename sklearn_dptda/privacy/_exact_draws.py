@@ -5,7 +5,7 @@ Proof: doc/theory/noise_and_calibration.md, "Noise in bulk".
 
 import math
 from collections.abc import Iterator
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, Protocol, TypeAlias
@@ -331,8 +331,8 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
     if exponent == 0:
         return 1 << bits, 1 << bits
     digits = bits // 3 + 10
-    down = Context(digits, ROUND_FLOOR, Emin=-(10**17), Emax=10**17, traps=[])
-    up = Context(digits, ROUND_CEILING, Emin=-(10**17), Emax=10**17, traps=[])
+    down = Context(digits, ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+    up = Context(digits, ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
     numbers = Decimal(exponent.numerator), Decimal(exponent.denominator)
     # The exponential function of this module is rounded to the nearest number, in any context. An
     # operator such as the minus sign would round to the digits of the current context.

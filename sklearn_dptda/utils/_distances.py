@@ -1,7 +1,8 @@
 """Validation of persistence diagrams, and exact distances between them."""
 
+import itertools
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +16,8 @@ from sklearn_dptda.utils._validation import refuse_lossy
 
 # Differences of larger coordinates may overflow.
 _LARGEST_COORDINATE = 1e300
+# Up to this number of pairs of points, lists are faster than arrays.
+_VERY_FEW_PAIRS = 1000
 # Up to this number of pairs of points, an array of all distances is faster than a tree.
 _FEW_PAIRS = 1 << 16
 # Factor by which the largest distance of possible partners grows until all points have one.
@@ -178,6 +181,8 @@ def bottleneck_of_finite(first: FloatArray, second: FloatArray) -> float:
     if len(first) == 0 or len(second) == 0:
         rest = first if len(second) == 0 else second
         return float(np.max((rest[:, 1] - rest[:, 0]) / 2, initial=0.0))
+    if len(first) * len(second) <= _VERY_FEW_PAIRS:
+        return _of_few(first, second)
     sides = _Side(first, second), _Side(second, first)
     below = reach = max(side.least for side in sides)
     most = max(reach, *(float(side.half.max()) for side in sides))
@@ -197,6 +202,63 @@ def bottleneck_of_finite(first: FloatArray, second: FloatArray) -> float:
     return float(values[found]) if len(values) else below
 
 
+def _of_few(first: FloatArray, second: FloatArray) -> float:
+    """Return the bottleneck distance of diagrams with few points, without arrays."""
+    halves = [((diagram[:, 1] - diagram[:, 0]) / 2).tolist() for diagram in (first, second)]
+    rows = _apart(first, second).tolist()
+    sides = list(zip((rows, list(zip(*rows, strict=True))), halves, strict=True))
+
+    def is_matched(r: float) -> bool:
+        return all(
+            saturates_few(
+                [
+                    [i for i, length in enumerate(lengths) if length <= r]
+                    for lengths, half in zip(side, of_points, strict=True)
+                    if half > r
+                ]
+            )
+            for side, of_points in sides
+        )
+
+    values = sorted({*itertools.chain(*rows, *halves)})
+    return float(values[bisect_left(values, True, key=is_matched)])
+
+
+def saturates_few(
+    neighbours: Sequence[Sequence[int]], capacities: Mapping[int, int] | None = None
+) -> bool:
+    """Return whether every left vertex can be matched, each right vertex within its capacity.
+
+    ``neighbours`` lists the right neighbours of each left vertex. Missing ``capacities`` are 1.
+    Augmenting paths take a few microseconds for a small number of vertices.
+    """
+    capacities = capacities or {}
+    taken: dict[int, list[int]] = {}
+
+    def place(left: int, visited: set[int]) -> bool:
+        for right in neighbours[left]:
+            if right in visited:
+                continue
+            visited.add(right)
+            guests = taken.setdefault(right, [])
+            if len(guests) < capacities.get(right, 1):
+                guests.append(left)
+                return True
+            for i, guest in enumerate(guests):
+                if place(guest, visited):
+                    guests[i] = left
+                    return True
+        return False
+
+    return all(place(left, set()) for left in range(len(neighbours)))
+
+
+def _apart(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return the distances of all pairs of points in the maximum norm."""
+    births = np.abs(first[:, 0, None] - second[:, 0])
+    return np.maximum(births, np.abs(first[:, 1, None] - second[:, 1]))
+
+
 class _Side:
     """The points of one diagram that may need a partner in the other one."""
 
@@ -206,15 +268,11 @@ class _Side:
         few = len(points) * len(others) <= _FEW_PAIRS
         self._tree = None if few else KDTree(others)
         if self._tree is None:
-            nearest = self._apart().min(axis=1)
+            nearest = _apart(points, others).min(axis=1)
         else:
             nearest = self._tree.query(points, p=np.inf)[0]
         # No matching is shorter: each point has a partner or is matched to the diagonal.
         self.least = float(np.minimum(nearest, self.half).max())
-
-    def _apart(self) -> FloatArray:
-        births = np.abs(self.points[:, 0, None] - self.others[:, 0])
-        return np.maximum(births, np.abs(self.points[:, 1, None] - self.others[:, 1]))
 
     def keep_far(self, r: float) -> None:
         """Drop the points within ``r`` of the diagonal, which need no partner."""
@@ -222,15 +280,16 @@ class _Side:
         self.points, self.half = self.points[far], self.half[far]
 
     def look_within(self, reach: float) -> None:
-        """Find the pairs of points within a distance."""
+        """Find the pairs of points within a distance, in the order of the rows."""
         if self._tree is None or len(self.points) * len(self.others) <= _FEW_PAIRS:
-            apart = self._apart()
+            apart = _apart(self.points, self.others)
             self.rows, self.partners = np.nonzero(apart <= reach)
             self.lengths = apart[self.rows, self.partners]
         else:
             pairs = KDTree(self.points).sparse_distance_matrix(
                 self._tree, reach, p=np.inf, output_type="ndarray"
             )
+            pairs = pairs[np.argsort(pairs["i"], kind="stable")]
             self.rows, self.partners, self.lengths = pairs["i"], pairs["j"], pairs["v"]
 
     def is_matched(self, r: float) -> bool:
@@ -240,10 +299,11 @@ class _Side:
         if n_far == 0 or n_far > len(self.others):
             return n_far == 0
         chosen = (self.lengths <= r) & far[self.rows]
-        rows = (np.cumsum(far) - 1)[self.rows[chosen]]
-        if np.bincount(rows, minlength=n_far).min() == 0:
+        degrees = np.bincount(self.rows[chosen], minlength=len(far))[far]
+        if degrees.min() == 0:
             return False
-        pairs = np.ones(len(rows), dtype=np.int8), (rows, self.partners[chosen])
+        partners, starts = self.partners[chosen], np.concatenate([[0], np.cumsum(degrees)])
+        pairs = np.ones(len(partners), dtype=np.int8), partners, starts
         graph = csr_matrix(pairs, shape=(n_far, len(self.others)))
         return bool((maximum_bipartite_matching(graph, perm_type="column") >= 0).all())
 

@@ -146,11 +146,40 @@ def test_scattered_sums_equal_those_of_whole_numbers(d, sums, rng):
         np.testing.assert_array_equal(scattered_sums(points, places, power, 256.0), expected)
 
 
+@pytest.mark.parametrize("n_places", [1, 40])
+def test_points_that_coincide_with_places_are_counted(n_places, sums, rng):
+    # Neither the tile nor the k-th distance has any extent.
+    places = np.repeat([[3.0, 1.0]], n_places, axis=0)
+    points = np.r_[np.repeat([[3.0, 1.0]], 30, axis=0), rng.uniform(0, 4, (70, 2))]
+    for k in (1, 30, 31, 100):
+        power = FixedPointPower(2.0, 1, k, (0.3,))
+        squared = ((points - places[0]) ** 2).sum(axis=1)
+        found = scattered_sums(points, places, power, 256.0)
+        whole = np.sort(power.integers(squared))[:k]
+        # Points are moved to a lattice with steps below 2**-20.
+        for each, top in zip(found, power.tops, strict=True):
+            assert np.ptp(each) == 0
+            assert abs(each[0] - np.minimum(whole, top).sum()) <= k * 2.0 ** (power.bits - 19)
+
+
+def test_values_at_landmarks_on_copies_of_a_point_move_by_at_most_the_sensitivity(sums, rng):
+    sites = np.stack(np.meshgrid(range(5), range(5)), axis=-1).reshape(-1, 2).astype(float)
+    estimator = DTMFiltration(0.05, landmarks=sites).fit([sites])
+    points = np.r_[np.zeros((20, 2)), rng.uniform(1, 4, (380, 2))]
+    for moved in ([0.001, 0.0], [4.0, 4.0]):
+        other = points.copy()
+        other[0] = moved
+        first, second = estimator.transform([points, other])
+        assert np.abs(first.values - second.values).max() <= first.sensitivity
+
+
 @pytest.mark.parametrize("n", [1, 50, 5000])
 def test_smallest_values_of_rows(n, sums, rng):
     rows = rng.integers(0, 40, (30, n)) / 8
     rows[0] = np.arange(n)
     rows[1, ::2] = np.inf
+    # The distances of a place from the points of a path.
+    rows[2] = np.abs(np.arange(n) - n / 3)
     for k in {1, n // 3 + 1, n}:
         found = np.sort(_nearest_sums._smallest(rows.copy(), k), axis=1)
         np.testing.assert_array_equal(found, np.sort(rows, axis=1)[:, :k])
@@ -172,6 +201,8 @@ def test_compiled_sums_refuse_arrays_of_other_sizes():
     compiled.sums_at_places(points, places, tops, sums, *good, 1.0, 1.0, 1.0, 0.0)
     with pytest.raises(ValueError, match="size"):
         compiled.smallest_first(np.zeros(5), 1, 6, 2)
+    # What is no number ends a call, too.
+    compiled.smallest_first(np.full((1, 5), np.nan), 1, 5, 2)
     fixed = np.zeros(5)
     fixed.setflags(write=False)
     with pytest.raises((ValueError, BufferError)):

@@ -23,13 +23,15 @@ def test_bottleneck_distance_equals_exact_matching(rng, n_pairs):
         assert bottleneck_distance(second, first) == expected
 
 
+@pytest.mark.parametrize("very_few_pairs", [0, 1 << 16])
 @pytest.mark.parametrize("few_pairs", [0, 1 << 16])
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (40, 40), (90, 3), (25, 120)])
 def test_bottleneck_distance_equals_exact_matching_of_many_points(
-    n, m, few_pairs, monkeypatch, rng
+    n, m, few_pairs, very_few_pairs, monkeypatch, rng
 ):
-    # Points in floating point, equal coordinates, and copies of points; by trees and by arrays.
+    # Points in floating point, equal coordinates, and copies of points; by trees, arrays and lists.
     monkeypatch.setattr(_distances, "_FEW_PAIRS", few_pairs)
+    monkeypatch.setattr(_distances, "_VERY_FEW_PAIRS", very_few_pairs)
     for shift, decimals in ((0.0, 16), (0.0, 1), (1e6, 3)):
         first, second = (
             np.round(shift + np.c_[b, b + rng.exponential(0.3, len(b))], decimals)

@@ -136,6 +136,25 @@ def test_bins_of_words_beside_every_boundary(kind, scale, monkeypatch):
                 assert found[0] == expected
 
 
+class _Planted(BinnedLaw):
+    """Two bins, whose boundary is in the first word of a cell of the guide."""
+
+    def boundaries(self, bits):
+        cell = 12345 << 48
+        if bits == 64:
+            return [0, cell - 1], [0, cell + 1]
+        end = (2 * cell + 1) << bits - 65
+        return [0, end], [0, end]
+
+
+def test_bins_of_words_beside_a_boundary_in_the_next_cell():
+    law = _Planted("laplace", 0.01)
+    law._bin_beyond = lambda source: 1
+    words = np.array([12345 << 48], dtype=np.uint64)
+    for further, expected in ((2**63 - 1, 0), (2**63, 1)):
+        assert law._bins(Scripted(further=[further]), words)[0] == expected
+
+
 def test_bins_need_further_bits_only_beside_a_boundary():
     law = BinnedLaw("gaussian", 1000.0)
     words = Seeded(0).words(200_000)
