@@ -17,7 +17,7 @@ from sklearn_dptda.utils._validation import refuse_lossy
 # Differences of larger coordinates may overflow.
 _LARGEST_COORDINATE = 1e300
 # Up to this number of pairs of points, lists are faster than arrays.
-_VERY_FEW_PAIRS = 1000
+_VERY_FEW_PAIRS = 2500
 # Up to this number of pairs of points, an array of all distances is faster than a tree.
 _FEW_PAIRS = 1 << 16
 # Factor by which the largest distance of possible partners grows until all points have one.
