@@ -83,7 +83,7 @@ def _draw(rows, names):
     ax.set(xscale="log", xlabel="processor time, divided by that of the peer")
     ax.set_yticks(places, [f"{task}: {peer}" for task, _, peer, *_ in rows], fontsize="small")
     ax.invert_yaxis()
-    ax.margins(y=0.01)
+    ax.margins(x=0.02, y=0.01)
     figure.legend(loc="outside upper right", ncols=2)
     figure.supxlabel(describe_machine(), fontsize=5, color="0.4")
     figure.savefig(out / "speed.png", dpi=100)
