@@ -26,13 +26,13 @@ from sklearn_dptda.filtration._grid_filtration import BaseGridFiltration, Values
 from sklearn_dptda.filtration._landmarks import find_landmarks
 from sklearn_dptda.filtration._nearest_sums import (
     FixedPointPower,
+    grid_sums,
     lattice_sums,
     nearest_in_blocks,
     refuse_too_many_people,
     rounding_of_places,
     scattered_sums,
     slowdown,
-    tiled_sums,
     weighted_sums,
 )
 from sklearn_dptda.filtration._place_histogram import (
@@ -506,7 +506,7 @@ class DTMFiltration(BaseGridFiltration):
 
     def _exact(self, points: FloatArray) -> list[FloatArray]:
         power = self._power(len(points))
-        return [power.values(sums) for sums in tiled_sums(points, self.axes_, power, self.memory)]
+        return [power.values(sums) for sums in grid_sums(points, self.axes_, power, self.memory)]
 
     def _from_histogram(self, histogram: LatticeHistogram) -> list[FloatArray]:
         needed, _ = self._lattice_work()

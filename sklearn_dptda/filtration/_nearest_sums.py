@@ -7,9 +7,7 @@ Proof: doc/theory/people.md, "Integer weights".
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,26 +27,26 @@ except ImportError:
 _TREE_COST = 40
 # The ratio holds up to this number of columns. Each further column doubles the work of a tree.
 _TREE_COLUMNS = 3
-# With this many points per neighbour, asking a k-d tree at every node is faster than tiles.
-_DIRECT = 200 if compiled is None else 700
+# With this many points per neighbour, asking a k-d tree at every node is faster than compiled sums.
+_DIRECT = 700
 # Bytes of a block of distances. A larger block does not fit into the processor's cache.
 _CACHE_BYTES = 4 * 2**20
 # The compiled sums accept no more columns. A matrix product is as fast for so many.
 _COMPILED_COLUMNS = 32
 # Coordinates of points times places in one call of the compiled sums.
 _WORK_OF_CALL = 10**9
-# Nodes of a tile. More nodes make the ring wider, and fewer nodes need more tiles.
-_NODES_OF_TILE = 121
 # Bits of the lower halves of distances.
 _LOW_BITS = 20
 _LOW = (1 << _LOW_BITS) - 1
-# Relative rounding error of distances, which may move a point across the edge of a ring.
+# Relative rounding error of distances from a k-d tree.
 _DISTANCE_ROUNDING = 1e-9
 
 
 def slowdown(p: float) -> float:
-    """Return about how many times as long the sums take if they are not compiled sums."""
-    return 1.0 if compiled is not None and p == 1 else 4.0
+    """Return about how many times as long as compiled sums the sums of ``p``-th powers take."""
+    if compiled is None:
+        return 15.0
+    return 1.0 if p == 1 else 4.0
 
 
 def tree_is_cheaper(n: int, k: int, d: int = _TREE_COLUMNS) -> bool:
@@ -165,32 +163,23 @@ class FixedPointPower:
         return self.cap * (mean if self.p == 1 else mean ** (1 / self.p))
 
 
-def tiled_sums(
+def grid_sums(
     points: FloatArray, axes: Sequence[FloatArray], power: FixedPointPower, memory: float
 ) -> NDArray[np.int64]:
     """Sum the integers of the ``power.k`` nearest points at every node of a grid, for each cap.
 
-    ``axes`` are the increasing coordinates of the nodes. The computation uses at most ``memory``
-    MiB, but never less than one node at a time needs.
-
-    In a tile of nodes with centre ``c`` and radius ``t``, points closer to ``c`` than ``r_k(c) - 2
-    t`` are near all of its nodes, and points beyond ``r_k(c) + 2 t`` near none, so only the ring
-    between them is examined node by node.
+    ``axes`` are the increasing coordinates of the nodes. Without a compiler, the computation uses
+    at most ``memory`` MiB, but never less than one node at a time needs.
     """
-    if len(points) >= _DIRECT * power.k:
-        sums = scattered_sums(points, _corners(axes), power, memory)
-        return sums.reshape(-1, *map(len, axes))
-    if compiled is not None and power.p == 1:
-        sums = _compiled_sums(points, _corners(axes), power, 1.0, _blur(axes))
-        return sums.reshape(-1, *map(len, axes))
-    tree = _tree(points) if tree_is_cheaper(len(points), power.k) else None
-    size = max(1, int(min(memory * 2**20, _CACHE_BYTES) // 8))
-    sums = np.empty((len(power.tops), *map(len, axes)), dtype=np.int64)
-    for part, sure, ring in _sure_and_rings(points, tree, power, _Tiles.of(axes), memory):
-        places = [axis[along] for axis, along in zip(axes, part, strict=True)]
-        of_tile = sums[:, *part]
-        of_tile[...] = _sums(places, sure, ring, power, size).reshape(of_tile.shape)
-    return sums
+    nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+    if compiled is not None and power.p == 1 and len(points) < _DIRECT * power.k:
+        blur = 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
+        sums = _compiled_sums(points, nodes, power, 1.0, blur)
+    else:
+        sums = np.empty((len(power.tops), len(nodes)), dtype=np.int64)
+        for part, squared in nearest_in_blocks(points, nodes, power.k, memory):
+            sums[:, part] = _capped_sums(squared, power)
+    return sums.reshape(-1, *map(len, axes))
 
 
 def _compiled_sums(
@@ -226,11 +215,6 @@ def _neighbouring(places: FloatArray, some: IntArray, most: int) -> Iterator[Int
     first = along < (along.min() + along.max()) / 2
     yield from _neighbouring(places, some[first], most)
     yield from _neighbouring(places, some[~first], most)
-
-
-def _blur(axes: Sequence[FloatArray]) -> float:
-    """Bound the rounding of coordinates."""
-    return 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
 
 
 def scattered_sums(
@@ -356,115 +340,6 @@ def weighted_sums(
     rest = bits - _LOW_BITS
     parts = ((found[:, 0] & ((1 << rest) - 1)) << _LOW_BITS) | found[:, 1]
     return list(zip(found[:, 0] >> rest, np.ldexp(parts.astype(float), -bits), strict=True))
-
-
-@dataclass(frozen=True)
-class _Tiles:
-    """Boxes of nodes, as slices of the axes; ``blur`` bounds the rounding of coordinates."""
-
-    parts: list[tuple[slice, ...]]
-    centres: FloatArray
-    radii: FloatArray
-    blur: float
-
-    @classmethod
-    def of(cls, axes: Sequence[FloatArray]) -> Self:
-        """Divide a grid into tiles of about ``_NODES_OF_TILE`` nodes."""
-        side = max(1, round(_NODES_OF_TILE ** (1 / len(axes))))
-        parts = [_equal_parts(len(axis), side) for axis in axes]
-        ends = np.array(
-            [
-                _corners(
-                    [
-                        axis[[part.start for part in along]]
-                        for axis, along in zip(axes, parts, strict=True)
-                    ]
-                ),
-                _corners(
-                    [
-                        axis[[part.stop - 1 for part in along]]
-                        for axis, along in zip(axes, parts, strict=True)
-                    ]
-                ),
-            ]
-        )
-        radii = np.sqrt((np.ptp(ends, axis=0) ** 2).sum(axis=1)) / 2
-        return cls(list(itertools.product(*parts)), ends.mean(axis=0), radii, _blur(axes))
-
-
-def _equal_parts(size: int, side: int) -> list[slice]:
-    """Slices of an axis, as equal as possible, of about ``side`` nodes each."""
-    ends = np.linspace(0, size, max(1, round(size / side)) + 1).astype(int).tolist()
-    return [slice(*part) for part in itertools.pairwise(ends)]
-
-
-def _corners(axes: Sequence[FloatArray]) -> FloatArray:
-    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-
-
-def _sure_and_rings(
-    points: FloatArray, tree: KDTree | None, power: FixedPointPower, tiles: _Tiles, memory: float
-) -> Iterator[tuple[tuple[slice, ...], FloatArray, FloatArray]]:
-    """Yield each tile with the points nearest to all its nodes, and those that may be for some."""
-    # All points may be near a tile.
-    for block in _blocks(len(tiles.parts), 2 * len(points), memory):
-        centres, radii = tiles.centres[block], tiles.radii[block]
-        if tree is None:
-            distances = np.sqrt(_squared_distances(centres, points))
-            kth = np.partition(distances, power.k - 1, axis=1)[:, power.k - 1]
-        else:
-            kth = tree.query(centres, [power.k])[0][:, 0]
-        # All points beyond the cap count alike.
-        reach = np.minimum(kth + 2 * radii, power.cap + radii)
-        reach = reach * (1 + _DISTANCE_ROUNDING) + tiles.blur
-        sure = (kth - 2 * radii) * (1 - _DISTANCE_ROUNDING) - tiles.blur
-        near = None if tree is None else tree.query_ball_point(centres, reach)
-        for tile, part in enumerate(tiles.parts[block]):
-            some = points if near is None else points[near[tile]]
-            away = (
-                distances[tile]
-                if near is None
-                else np.sqrt(_squared_distances(centres[tile, None], some)[0])
-            )
-            is_sure = away < min(sure[tile], reach[tile])
-            yield part, some[is_sure], some[~is_sure & (away <= reach[tile])]
-
-
-def _squared(places: Iterable[FloatArray], points: FloatArray) -> FloatArray:
-    """Compute the squared distances of the nodes of a box from points, axis by axis."""
-    squared = np.zeros((1, len(points)))
-    for axis, coordinates in enumerate(places):
-        step = (coordinates[:, None] - points[:, axis]) ** 2
-        squared = (squared[:, None] + step).reshape(len(squared) * len(step), len(points))
-    return squared
-
-
-def _sums(
-    places: Sequence[FloatArray],
-    sure: FloatArray,
-    ring: FloatArray,
-    power: FixedPointPower,
-    size: int,
-) -> NDArray[np.int64]:
-    """Sum at the nodes of one tile, in parts of ``size`` numbers, which fit into the cache."""
-    n_nodes = math.prod(map(len, places))
-    # Points that are neither sure nor in the ring are beyond the cap.
-    rest = min(power.k - len(sure), len(ring))
-    beyond = (power.k - len(sure) - rest) * np.array(power.tops)
-    sums = np.repeat(beyond[:, None], n_nodes, axis=1)
-    width = max(1, size // n_nodes)
-    for start in range(0, len(sure), width):
-        sums += _capped_sums(_squared(places, sure[start : start + width]), power)
-    if rest == 0:
-        return sums
-    first, *others = places
-    step = math.prod(map(len, others))
-    rows = max(1, size // (step * len(ring)))
-    for start in range(0, len(first), rows):
-        squared = _squared([first[start : start + rows], *others], ring)
-        part = slice(start * step, start * step + len(squared))
-        sums[:, part] += _capped_sums(_smallest(squared, rest), power)
-    return sums
 
 
 def _capped_sums(squared: FloatArray, power: FixedPointPower) -> NDArray[np.int64]:

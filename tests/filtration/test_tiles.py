@@ -8,9 +8,9 @@ from sklearn_dptda import DTMFiltration
 from sklearn_dptda.filtration import _nearest_sums
 from sklearn_dptda.filtration._nearest_sums import (
     FixedPointPower,
+    grid_sums,
     nearest_squared,
     scattered_sums,
-    tiled_sums,
 )
 from tests.filtration.test_measure import grid_nodes
 
@@ -42,7 +42,7 @@ def clouds(d, rng):
 
 @pytest.mark.laws
 @pytest.mark.parametrize(("d", "p"), [(1, 2.5), (2, 1), (3, 2.5), (4, 1)])
-def test_tiled_sums_equal_brute_force(d, p, sums, rng):
+def test_grid_sums_equal_brute_force(d, p, sums, rng):
     axes = tuple(map(np.linspace, np.zeros(d), np.arange(1.0, d + 1), (31, 13, 5, 2)[:d]))
     for points in clouds(d, rng):
         # Few neighbours are found by a tree, many by a scan. The cases include one neighbour, and
@@ -52,7 +52,7 @@ def test_tiled_sums_equal_brute_force(d, p, sums, rng):
                 power = FixedPointPower(cap, p, k)
                 expected = brute_force(points, axes, power)
                 for memory in (256.0, 0.02) if cap == 0.4 else (256.0,):
-                    found = tiled_sums(points, axes, power, memory)
+                    found = grid_sums(points, axes, power, memory)
                     assert found.dtype == np.int64
                     np.testing.assert_array_equal(found.ravel(), expected)
 
@@ -96,23 +96,23 @@ def test_nearest_squared_ignores_rounding_of_tree(k, rng):
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e6, -1e9])
-def test_tiled_sums_far_from_origin_are_exact(shift, sums, rng):
+def test_grid_sums_far_from_origin_are_exact(shift, sums, rng):
     points = shift + rng.uniform(size=(400, 2))
     axes = tuple(map(np.linspace, np.full(2, shift), np.full(2, shift + 1.0), (30, 30)))
     for k in (2, 80, 400):
         power = FixedPointPower(0.7, 1, k)
-        found = tiled_sums(points, axes, power, 256.0)
+        found = grid_sums(points, axes, power, 256.0)
         np.testing.assert_array_equal(found.ravel(), brute_force(points, axes, power))
 
 
-def test_tiled_sums_with_tiny_caps_are_exact(sums, rng):
+def test_grid_sums_with_tiny_caps_are_exact(sums, rng):
     # Nodes and points coincide except for the last digits of large coordinates.
     axes = tuple(map(np.linspace, np.array([1e10]), np.array([1e10 + 0.6747]), (272,)))
     points = rng.choice(axes[0], 100)[:, None]
     for cap in (1e-8, 1e-6, 1e-3):
         for k in (1, 10, 60):
             power = FixedPointPower(cap, 1, k)
-            found = tiled_sums(points, axes, power, 256.0)
+            found = grid_sums(points, axes, power, 256.0)
             np.testing.assert_array_equal(found.ravel(), brute_force(points, axes, power))
 
 
@@ -123,7 +123,7 @@ def test_sums_of_many_points_and_caps_equal_brute_force(sums, rng):
     axes = (np.linspace(0, 1, 13), np.linspace(0, 1, 7))
     for k in (600, 15_000):
         power = FixedPointPower(0.7, 1, k, (0.3, 0.1, 0.01))
-        found = tiled_sums(points, axes, power, 256.0)
+        found = grid_sums(points, axes, power, 256.0)
         for each, share in zip(found, (1, 0.3, 0.1, 0.01), strict=True):
             squared = ((grid_nodes(axes)[:, None] - points) ** 2).sum(axis=2)
             whole = np.sort(power.integers(squared), axis=1)[:, :k]
