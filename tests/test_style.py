@@ -174,7 +174,7 @@ def test_hints_names_what_has_none_or_fails(style):
     "rule, text, problem",
     [
         ("dead_links", "[a](gone.md)", "gone.md leads nowhere"),
-        ("scripts_that_do_not_exist", "python -m benchmarks dtm gone", "no benchmark gone"),
+        ("scripts_that_do_not_exist", "python -m benchmarks speed gone", "no benchmark gone"),
         ("scripts_that_do_not_exist", "`examples/gone.py`", "examples/gone.py does not exist"),
         ("pictures_without_file_or_description", "![what](gone.png)", "gone.png does not exist"),
         ("pictures_without_file_or_description", "![](a.md)", "a.md has no text"),

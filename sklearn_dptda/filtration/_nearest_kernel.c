@@ -143,7 +143,7 @@ static void smallest_first(double *v, Size n, Size k, double *below, double *ins
 /* The places, the points as one array for each axis, and the k-th distance at the latest place.
  * Lengths are in units of the coordinates. */
 typedef struct {
-    Size n, d, k, n_places, n_caps;
+    Size n, d, k, n_places, n_caps, p;
     /* The longest distance that counts, a bound of rounding errors, and the square of a unit. */
     double reach, blur, unit;
     double cap, scale;
@@ -178,7 +178,7 @@ static void squared_distances(const Task *t, const double *place, Size begin, Si
     }
 }
 
-/* Add the integers of squared distances, as FixedPointPower does for p = 1, for each cap. */
+/* Add the integers of squared distances, as FixedPointPower does for p = 1 and 2, for each cap. */
 FOR_EACH_PROCESSOR
 static void add_whole(const Task *t, const double *squared, Size n, int64_t *totals)
 {
@@ -190,9 +190,15 @@ static void add_whole(const Task *t, const double *squared, Size n, int64_t *tot
         Size m = n - start < TERMS ? n - start : TERMS;
         for (Size i = 0; i < m; i++) {
             double x = sqrt(v[i] * unit);
-            x = x < cap ? x : cap;
-            whole[i] = (x * scale + shift) - shift;
+            whole[i] = x < cap ? x : cap;
         }
+        if (t->p == 2)
+            for (Size i = 0; i < m; i++) {
+                double x = whole[i] / cap;
+                whole[i] = x * x;
+            }
+        for (Size i = 0; i < m; i++)
+            whole[i] = (whole[i] * scale + shift) - shift;
         for (Size c = 0; c < t->n_caps; c++) {
             double top = t->tops[c], part[8] = {0}, sum = 0;
             Size i = 0;
@@ -379,8 +385,8 @@ static PyObject *py_sums_at_places(PyObject *self, PyObject *args)
     Task t = {0};
     double *work = NULL;
     Buffers all = {0};
-    if (!PyArg_ParseTuple(args, "OOOOnnnnndddd", &points, &places, &tops, &sums, &t.n, &t.d,
-                          &t.n_places, &t.n_caps, &t.k, &t.cap, &t.scale, &t.unit, &t.blur))
+    if (!PyArg_ParseTuple(args, "OOOOnnnnnndddd", &points, &places, &tops, &sums, &t.n, &t.d,
+                          &t.n_places, &t.n_caps, &t.k, &t.p, &t.cap, &t.scale, &t.unit, &t.blur))
         return NULL;
     if (t.d < 1 || t.d > MAX_AXES || t.n_caps < 1 || t.n_caps > MAX_CAPS || t.k < 1 || t.k > t.n ||
         t.n > MOST_NUMBERS || t.n_places < 1 || t.n_places > MOST_NUMBERS) {
@@ -458,8 +464,8 @@ done:
 
 static PyMethodDef methods[] = {
     {"sums_at_places", py_sums_at_places, METH_VARARGS,
-     "sums_at_places(points, places, tops, sums, n, d, n_places, n_caps, k, cap, scale, unit, blur)"
-     "\n\nWrite the sums of the integers of the k nearest points at all places, for each cap.\n\n"
+     "sums_at_places(points, places, tops, sums, n, d, n_places, n_caps, k, p, cap, scale, unit, "
+     "blur)\n\nWrite the sums of the integers of the k nearest points at all places, for each cap.\n\n"
      "The points, of shape (d, n), change their order. The square of a step of coordinates is\n"
      "`unit`."},
     {"smallest_first", py_smallest_first, METH_VARARGS,

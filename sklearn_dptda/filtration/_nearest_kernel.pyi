@@ -10,6 +10,7 @@ def sums_at_places(
     n_places: int,
     n_caps: int,
     k: int,
+    p: int,
     cap: float,
     scale: float,
     unit: float,

@@ -31,6 +31,8 @@ _TREE_COLUMNS = 3
 _DIRECT = 700
 # Bytes of a block of distances. A larger block does not fit into the processor's cache.
 _CACHE_BYTES = 4 * 2**20
+# Orders of the mean that the compiled sums compute.
+_COMPILED_ORDERS = (1, 2)
 # The compiled sums accept no more columns. A matrix product is as fast for so many.
 _COMPILED_COLUMNS = 32
 # Coordinates of points times places in one call of the compiled sums.
@@ -46,7 +48,7 @@ def slowdown(p: float) -> float:
     """Return about how many times as long as compiled sums the sums of ``p``-th powers take."""
     if compiled is None:
         return 15.0
-    return 1.0 if p == 1 else 4.0
+    return 1.0 if p in _COMPILED_ORDERS else 8.0
 
 
 def tree_is_cheaper(n: int, k: int, d: int = _TREE_COLUMNS) -> bool:
@@ -172,7 +174,7 @@ def grid_sums(
     at most ``memory`` MiB, but never less than one node at a time needs.
     """
     nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-    if compiled is not None and power.p == 1 and len(points) < _DIRECT * power.k:
+    if compiled is not None and power.p in _COMPILED_ORDERS and len(points) < _DIRECT * power.k:
         blur = 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
         sums = _compiled_sums(points, nodes, power, 1.0, blur)
     else:
@@ -198,8 +200,8 @@ def _compiled_sums(
     columns, tops = np.array(points.T, order="C"), np.array(power.tops, dtype=float)
     for near in _neighbouring(places, np.arange(len(places)), most):
         some, found = places[near], np.empty((len(tops), len(near)), dtype=np.int64)
-        sizes = n, d, len(near), len(tops), power.k
-        scale = 2.0**power.bits / power.cap
+        sizes = n, d, len(near), len(tops), power.k, int(power.p)
+        scale = 2.0**power.bits / (power.cap if power.p == 1 else 1.0)
         compiled.sums_at_places(columns, some, tops, found, *sizes, power.cap, scale, unit, blur)
         sums[:, near] = found
     return sums
@@ -223,7 +225,7 @@ def scattered_sums(
     """Sum the integers of the ``power.k`` nearest points at arbitrary places, for each cap."""
     by_tree = tree_is_cheaper(len(points), power.k, points.shape[1])
     few_columns = points.shape[1] <= _COMPILED_COLUMNS
-    if compiled is not None and power.p == 1 and few_columns and not by_tree:
+    if compiled is not None and power.p in _COMPILED_ORDERS and few_columns and not by_tree:
         points, places, step = _on_lattice(points, places, power.cap)
         return _compiled_sums(points, places, power, step**2, 0.0)
     sums = np.empty((len(power.tops), len(places)), dtype=np.int64)

@@ -41,7 +41,7 @@ def clouds(d, rng):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize(("d", "p"), [(1, 2.5), (2, 1), (3, 2.5), (4, 1)])
+@pytest.mark.parametrize(("d", "p"), [(1, 2.5), (1, 1), (2, 1), (2, 2), (3, 2.5), (3, 2), (4, 1)])
 def test_grid_sums_equal_brute_force(d, p, sums, rng):
     axes = tuple(map(np.linspace, np.zeros(d), np.arange(1.0, d + 1), (31, 13, 5, 2)[:d]))
     for points in clouds(d, rng):
@@ -131,13 +131,14 @@ def test_sums_of_many_points_and_caps_equal_brute_force(sums, rng):
             np.testing.assert_array_equal(each.ravel(), expected)
 
 
+@pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("d", [2, 10])
-def test_scattered_sums_equal_those_of_whole_numbers(d, sums, rng):
+def test_scattered_sums_equal_those_of_whole_numbers(d, p, sums, rng):
     # Groups of places that coincide, and points that lie beyond the cap from all places.
     places = np.repeat(rng.uniform(size=(60, d)), 50, axis=0)
     points = np.r_[rng.uniform(size=(400, d)), rng.uniform(5, 9, size=(100, d))]
     for k in (40, 300, 450, 500):
-        power = FixedPointPower(0.9, 1, k, (0.5,))
+        power = FixedPointPower(0.9, p, k, (0.5,))
         squared = np.concatenate(
             [part for _, part in _nearest_sums.whole_squares(points, places, 0.9, 2, 256.0)]
         )
@@ -197,8 +198,8 @@ def test_compiled_sums_refuse_arrays_of_other_sizes():
         (5, 0, 3, 1, 2),
     ):
         with pytest.raises(ValueError, match="size"):
-            compiled.sums_at_places(points, places, tops, sums, *sizes, 1.0, 1.0, 1.0, 0.0)
-    compiled.sums_at_places(points, places, tops, sums, *good, 1.0, 1.0, 1.0, 0.0)
+            compiled.sums_at_places(points, places, tops, sums, *sizes, 1, 1.0, 1.0, 1.0, 0.0)
+    compiled.sums_at_places(points, places, tops, sums, *good, 1, 1.0, 1.0, 1.0, 0.0)
     with pytest.raises(ValueError, match="size"):
         compiled.smallest_first(np.zeros(5), 1, 6, 2)
     # What is no number ends a call, too.
