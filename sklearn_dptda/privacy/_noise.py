@@ -37,7 +37,7 @@ from sklearn_dptda.privacy._release_key import ReleaseKey
 T = TypeVar("T")
 
 # From this number of draws on, bins are faster than OpenDP, although they need a table.
-_BULK = 100
+_BULK = 200
 # Below this scale, the law of a seeded Gaussian fits in a table of less than 600 probabilities.
 _LARGEST_TABLE_SCALE = 32.0
 # Seeded Gaussians are truncated at this multiple of the scale. The mass beyond, 2e-19, is below

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial import KDTree
 
 from sklearn_dptda import DTMFiltration
-from sklearn_dptda.filtration import _nearest_sums
+from sklearn_dptda.filtration import _estimator, _nearest_sums
 from sklearn_dptda.filtration._nearest_sums import (
     FixedPointPower,
     grid_sums,
@@ -219,3 +219,14 @@ def test_a_long_computation_is_announced_before_it_begins(monkeypatch):
     ):
         estimator.transform([np.zeros((90_000, 2))])
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("groups", [None, True])
+def test_a_long_computation_on_landmarks_is_announced(groups, monkeypatch, rng):
+    sites = rng.uniform(size=(12, 4))
+    cloud = [each[None] for each in sites] if groups else sites
+    estimator = DTMFiltration(0.2, landmarks=sites, groups=groups).fit([cloud])
+    estimator.transform([cloud])
+    monkeypatch.setattr(_estimator, "_LONG", 1e-6)
+    with pytest.warns(UserWarning, match=r"take about \d+ s\. Use fewer landmarks"):
+        estimator.transform([cloud])
