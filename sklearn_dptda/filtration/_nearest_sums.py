@@ -194,7 +194,7 @@ def _compiled_sums(
     rounding.
     """
     n, d = points.shape
-    most = min(max(_WORK_OF_CALL // (n * d), 64), 2048)
+    most = max(_WORK_OF_CALL // (n * d), 64)
     sums = np.empty((len(power.tops), len(places)), dtype=np.int64)
     # The kernel changes the order of the points.
     columns, tops = np.array(points.T, order="C"), np.array(power.tops, dtype=float)
