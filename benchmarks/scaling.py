@@ -105,7 +105,7 @@ def _n(side):
     dtm = DTMFiltration(0.2, bounds=BOUNDS, resolution=side)
     filtrations = dtm.fit_transform([X])
     return {
-        "DTMFiltration, lattice": lambda: dtm.fit_transform([X]),
+        "DTMFiltration": lambda: dtm.fit_transform([X]),
         "PrivatePersistence": lambda: PrivatePersistence().fit_transform(filtrations),
     }
 
