@@ -1,6 +1,7 @@
 """The only source of randomness of private releases.
 
-Secure draws use no floating-point numbers, whose rounding could reveal the input.
+Secure draws are integers from exact laws. No rounding of floating-point numbers affects them, since
+it could reveal the input.
 
 Proof: doc/theory/noise_and_calibration.md, "Integer noise".
 """
