@@ -215,6 +215,9 @@ def _neighbouring(places: FloatArray, some: IntArray, most: int) -> Iterator[Int
         return
     along = places[some, np.argmax(sides)]
     first = along < (along.min() + along.max()) / 2
+    if not first.any():
+        # The ends are so close that their middle is rounded to the first.
+        first = along < along.max()
     yield from _neighbouring(places, some[first], most)
     yield from _neighbouring(places, some[~first], most)
 

@@ -147,6 +147,13 @@ def test_scattered_sums_equal_those_of_whole_numbers(d, p, sums, rng):
         np.testing.assert_array_equal(scattered_sums(points, places, power, 256.0), expected)
 
 
+def test_places_whose_coordinates_are_neighbours_are_divided():
+    for low in (1.0, np.nextafter(1.0, 2.0)):
+        places = np.repeat([[low], [np.nextafter(low, 2.0)]], 5, axis=0)
+        parts = list(_nearest_sums._neighbouring(places, np.arange(10), 5))
+        assert [len(part) for part in parts] == [5, 5]
+
+
 @pytest.mark.parametrize("n_places", [1, 40])
 def test_points_that_coincide_with_places_are_counted(n_places, sums, rng):
     # Neither the tile nor the k-th distance has any extent.
