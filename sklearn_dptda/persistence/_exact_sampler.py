@@ -20,7 +20,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from math import factorial, isqrt, lgamma, log, perm, prod
@@ -31,6 +31,7 @@ from scipy.ndimage import maximum_filter1d
 
 from sklearn_dptda._typing import IntArray
 from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy._exact_draws import exp_bounds
 from sklearn_dptda.utils._distances import bottleneck_distance, saturates_few
 
 # Bits of the mantissas of the table of weights. All roundings are upwards, so they affect the
@@ -60,7 +61,7 @@ class DecayTable:
 
     def __init__(self, numerator: int, denominator: int, n_levels: int) -> None:
         self.rate = numerator / denominator
-        ratio = _rounded_up_exponential(numerator, denominator)
+        _, ratio = exp_bounds(Fraction(numerator, denominator), _MANTISSA_BITS)
         mantissas, exponents = [1 << _MANTISSA_BITS], [0]
         while len(mantissas) < n_levels:
             # The shift keeps the length of the mantissa constant.
@@ -91,19 +92,6 @@ class DecayTable:
 def decay_table(numerator: int, denominator: int, n_levels: int) -> DecayTable:
     """Return a :class:`DecayTable`, built once for all diagrams that share it."""
     return DecayTable(numerator, denominator, n_levels)
-
-
-def _rounded_up_exponential(numerator: int, denominator: int) -> int:
-    """Compute ``exp(-numerator / denominator)`` in units of ``2**-_MANTISSA_BITS``, rounded up."""
-    digits = 2 * _MANTISSA_BITS // 3
-    up = Context(prec=digits, rounding=ROUND_CEILING)
-    down = Context(prec=digits, rounding=ROUND_FLOOR)
-    rate = down.divide(Decimal(numerator), Decimal(denominator))
-    # exp() is correctly rounded to nearest; next_plus() makes it an upper bound.
-    factor = up.next_plus(up.exp(rate.copy_negate()))
-    one = 1 << _MANTISSA_BITS
-    scaled = up.multiply(factor, Decimal(one)).to_integral_value(rounding=ROUND_CEILING)
-    return min(int(scaled), one)
 
 
 class ExactSampler:
