@@ -266,6 +266,10 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         )
         return codes_of(labels, classes), classes
 
+    def _refuse_labels(self, X: Any, y: Any, people: Any) -> None:
+        if y is None or not of_dask(y):
+            self._check_labels(len(X), self._coded(y)[0], people)
+
     def _check_labelled(self, table: Any) -> Any:
         is_array = open_frame(table) is None
         rows = table[:, :-1] if is_array else without_column(table, LABEL)

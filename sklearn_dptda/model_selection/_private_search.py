@@ -31,11 +31,11 @@ from sklearn_dptda.model_selection._planned_releases import (
     together,
     worst,
 )
+from sklearn_dptda.model_selection._rehearsal import check_input, rehearse
 from sklearn_dptda.model_selection._release_once import parameters_named
 from sklearn_dptda.model_selection._search_runs import (
     Run,
     SearchPlan,
-    check_input,
     leaves_of,
     one_run,
     part_of,
@@ -265,7 +265,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         data = X, y, rows, ids, splits
         # Many candidates release from the same functions.
         with reuse_functions():
-            check_input(plan, data)
+            check_input(plan, X, y)
+            rehearse(plan, X, y, splits)
             guarantee = self._after_steps(plan.guarantee)
             repeat = tasks_may_repeat(self.n_jobs)
             with (

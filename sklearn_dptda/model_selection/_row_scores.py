@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
-from sklearn_dptda._typing import Adjacency, FloatArray
+from sklearn_dptda._typing import Adjacency, FloatArray, IntArray
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._calibration import zcdp_epsilon
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
@@ -43,18 +44,34 @@ class RowScore(NamedTuple):
 
     def total(self, model: Any, X: Any, y: Any, ids: Any = None) -> int:
         """Return the sum over rows of integers in [-_HALF, _HALF]; people count as one row."""
-        scores = np.asarray(self.function(model, X, y), dtype=float)
-        if scores.shape != (len(X),):
-            raise ValueError("scoring must return one number for each row.")
-        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
-        shares = np.clip(np.nan_to_num((scores - middle) / half, nan=-1.0), -1.0, 1.0)
-        steps = np.rint(shares * _HALF).astype(np.int64)
+        try:
+            steps = self.steps(model, X, y)
+        except Exception:
+            # The error of one row must not decide about the scores of others.
+            steps = np.array([self._steps_of_row(model, X, y, place) for place in range(len(X))])
         if ids is not None:
             _, codes = codes_of(ids)
             n_rows = np.bincount(codes)
             # The mean of a person's integers, rounded towards zero, has the same range.
             steps = np.fix(np.bincount(codes, steps) / n_rows).astype(np.int64)
         return int(steps.sum())
+
+    def steps(self, model: Any, X: Any, y: Any) -> IntArray:
+        """Return the score of each row as an integer in [-_HALF, _HALF]."""
+        scores = np.asarray(self.function(model, X, y), dtype=float)
+        if scores.shape != (len(X),):
+            raise ValueError("scoring must return one number for each row.")
+        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
+        shares = np.clip(np.nan_to_num((scores - middle) / half, nan=-1.0), -1.0, 1.0)
+        return np.rint(shares * _HALF).astype(np.int64)
+
+    def _steps_of_row(self, model: Any, X: Any, y: Any, place: int) -> int:
+        """Return the score of one row, the lowest one if it raises an error."""
+        row, label = (part if part is None else _safe_indexing(part, [place]) for part in (X, y))
+        try:
+            return int(self.steps(model, row, label)[0])
+        except Exception:
+            return -_HALF
 
     def in_units(self, total: int) -> float:
         """Return a total in the units of the score, in which the middle of the range is 0."""

@@ -8,7 +8,7 @@ import secrets
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, NamedTuple, Self
@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid, ParameterSampler, cross_val_score
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from sklearn_dptda._typing import FloatArray
@@ -34,9 +35,7 @@ from sklearn_dptda.model_selection._release_once import (
 from sklearn_dptda.model_selection._row_scores import RowScore, ScoreNoise, row_score
 from sklearn_dptda.privacy import (
     NoiseSource,
-    NoiseWarning,
     PrivacyAccountant,
-    PrivacyBudgetExceeded,
     PrivacyGuarantee,
 )
 from sklearn_dptda.privacy._accountant import NamedAccountant
@@ -48,7 +47,6 @@ from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release_key import ReleaseKey
 from sklearn_dptda.privacy._risk import Curve, LossLaw
-from sklearn_dptda.privacy._warnings import warn_caller
 
 # The accountant of a run refuses a run that is dearer than planned, up to rounding.
 _ROUNDING = 1 + 1e-9
@@ -205,27 +203,6 @@ class SearchPlan:
         return replace(best, guarantee=replace(best.guarantee, epsilon=goal))
 
 
-def check_input(plan: SearchPlan, data: tuple[Any, ...]) -> None:
-    """Raise the error of a candidate that refuses its input, before anything is paid.
-
-    The candidate computes as far as its first payment, which an empty budget refuses. Until then,
-    warnings of noise follow from public numbers.
-    """
-    X, y, *_ = data
-    model = clone(plan.candidates[0])
-    nothing = PrivacyAccountant(math.ulp(0.0))
-    paid_by(model, model, lambda payer: nothing)
-    with suppress(PrivacyBudgetExceeded), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        if plan.n_front is not None:
-            model[: plan.n_front].fit_transform(X)
-        else:
-            model.fit(X, y)
-    for each in caught:
-        if issubclass(each.category, NoiseWarning):
-            warn_caller(str(each.message), each.category)
-
-
 def one_run(plan: SearchPlan, data: tuple[Any, ...], seed: Any) -> Run:
     """Draw a candidate, release with it, and score the release.
 
@@ -236,11 +213,12 @@ def one_run(plan: SearchPlan, data: tuple[Any, ...], seed: Any) -> Run:
     source = NoiseSource(part_of(seed, 0))
     place = draw_below(source, len(plan.candidates))
     tie = draw_below(source, 1 << _TIE_BITS)
-    model = _paying(plan, place, seed)
+    model = paying(plan, place, seed)
     try:
         with _without_warnings():
             if plan.n_front is not None:
-                score = _fit_behind_release(plan, model, X, y, splits)
+                released = model[: plan.n_front].fit_transform(X)
+                score = fit_behind_release(plan, model, released, y, splits)
             else:
                 model.fit(X, y)
                 score = _private_score(plan, model, rows, y, ids, source)
@@ -263,9 +241,10 @@ def _without_warnings() -> AbstractContextManager[Any]:
     return warnings.catch_warnings(action="ignore")
 
 
-def _fit_behind_release(plan: SearchPlan, model: Pipeline, X: Any, y: Any, splits: Any) -> float:
+def fit_behind_release(
+    plan: SearchPlan, model: Pipeline, released: Any, y: Any, splits: Any
+) -> float:
     """Fit later steps to one release, and return their cross-validation."""
-    released = model[: plan.n_front].fit_transform(X)
     later = model[plan.n_front :]
     scores = cross_val_score(
         later, released, y, cv=splits, scoring=plan.scoring, error_score="raise"
@@ -282,7 +261,7 @@ def _private_score(
     return plan.score.in_units(plan.noise.add(plan.score.total(model, rows, y, ids), source))
 
 
-def _paying(plan: SearchPlan, place: int, seed: Any) -> Any:
+def paying(plan: SearchPlan, place: int, seed: Any) -> Any:
     """Return a candidate that pays to an accountant of its own, and draws from a seed."""
     model = clone(plan.candidates[place])
     epsilon, delta = plan.budgets[place]
@@ -407,11 +386,30 @@ def _check_places(candidate: Any) -> None:
                     "Each part of a union must release in transform, because the others would "
                     "pass records on without privacy."
                 )
+    for step in _of_unknown_code(candidate):
+        raise ValueError(
+            f"{type(step).__name__} stands after a private step that releases in fit, where it "
+            "receives records. If it failed for some of them, the result of the search would tell. "
+            "Make it the first step, where its refusals are seen before anything is paid."
+        )
     if _n_front(candidate) is None and "transform" in _releasing_methods(candidate):
         raise ValueError(
             "After a step that releases in transform, all steps must be without privacy, and there "
             "must be one, so that a score is not another release."
         )
+
+
+def _of_unknown_code(candidate: Any) -> Iterator[Any]:
+    """Yield steps with code of the user that receive records after a payment."""
+    paid = False
+    for step in leaves_of(candidate):
+        if is_private(step):
+            paid = paid or get_tags(step).privacy.releases == "fit"
+            if get_tags(step).privacy.releases == "transform":
+                return
+        own = type(step).__module__.partition(".")[0] in ("sklearn", "sklearn_dptda")
+        if paid and (isinstance(step, FunctionTransformer) or not (own or is_private(step))):
+            yield step
 
 
 def _releasing_methods(step: Any) -> set[str]:

@@ -19,6 +19,7 @@ from threadpoolctl import ThreadpoolController
 
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._accountant import NamedAccountant, PrivacyAccountant
+from sklearn_dptda.privacy._asking import ask_before_payment, refuse_dear_search
 from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._every_estimator import EstimatorMixin, scoring_callbacks
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
@@ -210,7 +211,11 @@ class PrivateEstimatorMixin(EstimatorMixin, BaseEstimator):
         may_repeat: bool = False,
         records: Any = None,
     ) -> Iterator[Paid]:
-        """Pay like :meth:`_pay` and yield the seeds; messages in the block do not show records."""
+        """Pay like :meth:`_pay` and yield the seeds; messages in the block do not show records.
+
+        Before that, other parts of the same pipeline or union are asked what they would refuse.
+        """
+        ask_before_payment(self)
         seeds = self._pay(guarantee, n_seeds, may_repeat=may_repeat, records=records)
         if not isinstance(seeds, Paid):
             # A subclass pays in its own way and stores its releases itself.
@@ -418,6 +423,13 @@ class PrivateEstimatorMixin(EstimatorMixin, BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({name: value for name, value in state.items() if name != FRESH})
+
+    def __sklearn_clone__(self) -> Self:
+        # Under a name, a search that is made again pays nothing.
+        if not isinstance(self.accountant, NamedAccountant):
+            refuse_dear_search()
+        twin: Self = super().__sklearn_clone__()
+        return twin
 
     def __copy__(self) -> Self:
         # A copy stays in this process, where the default still applies when it is fitted.

@@ -1,14 +1,16 @@
 """Steps of pipelines that learn from records without privacy, or protect another unit.
 
-A private estimator looks for them among the steps before it, and :func:`learners_in` lists them.
+A private estimator looks for them among the steps before it, in the fits of pipelines in the call
+stack, and :func:`learners_in` lists them.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 import numpy as np
+import sklearn.compose._column_transformer
 import sklearn.pipeline
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -118,49 +120,74 @@ def learns(step: Any) -> bool:
     return bool(get_tags(step).requires_fit and not quiet)
 
 
-def learners_before(estimator: Any) -> list[str]:
-    """Names of steps that learnt from records, in the pipelines that are fitting this estimator.
+# Composites in the call stack.
 
-    The pipelines are looked up in the call stack. If a step is fitted in a thread or process of
-    its own, they are not found.
-    """
-    names: list[str] = []
-    for pipeline in _pipelines():
-        names = learners_in(_before(pipeline, estimator))[0] + names
-    return names
+_COMPOSITES = {
+    sklearn.pipeline.__file__: (Pipeline, FeatureUnion),
+    sklearn.compose._column_transformer.__file__: (ColumnTransformer,),
+}
 
 
-def _pipelines() -> Iterator[Pipeline]:
-    """Yield the pipelines in the call stack that are being fitted."""
+def frames() -> Iterator[FrameType]:
+    """Yield the frames of the callers, the innermost one first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_filename == sklearn.pipeline.__file__:
-            pipeline = frame.f_locals.get("self")
-            if isinstance(pipeline, Pipeline) and frame.f_code.co_name.startswith("fit"):
-                yield pipeline
+        yield frame
         frame = frame.f_back
+
+
+def fits_around() -> Iterator[tuple[Any, Any, Any, Mapping[str, Any]]]:
+    """Yield pipelines, unions and column transformers that are being fitted, and their arguments.
+
+    If a part is fitted in a thread or process of its own, the composite is not found.
+    """
+    for frame in frames():
+        kinds, found = _COMPOSITES.get(frame.f_code.co_filename), frame.f_locals
+        if kinds is None or not frame.f_code.co_name.startswith("fit"):
+            continue
+        if isinstance(found.get("self"), kinds) and "X" in found:
+            params = found.get("params", found.get("fit_params"))
+            yield found["self"], found["X"], found.get("y"), params or {}
+
+
+def place_of(estimator: Any, parts: Sequence[Any]) -> int | None:
+    """Return the place of the part that is or holds an estimator, or a copy if fits are cached."""
+    held = [[part, *nested(part)] for part in parts]
+    for same in (lambda part: part is estimator, lambda part: type(part) is type(estimator)):
+        for place, each in enumerate(held):
+            if any(map(same, each)):
+                return place
+    return None
+
+
+def nested(part: Any) -> list[Any]:
+    """Return the values of the parameters of an estimator and of those that it holds."""
+    known = hasattr(part, "get_params") and not isinstance(part, type)
+    return list(part.get_params(deep=True).values()) if known else []
+
+
+def _before(estimator: Any) -> Iterator[list[Any]]:
+    """Yield the steps before an estimator in each pipeline that is being fitted."""
+    for pipeline, *_ in fits_around():
+        if isinstance(pipeline, Pipeline):
+            steps = [part for _, part in pipeline.steps]
+            place = place_of(estimator, steps)
+            yield steps[: place or 0]
+
+
+def learners_before(estimator: Any) -> list[str]:
+    """Names of steps that learnt from records, in the pipelines that are fitting this estimator."""
+    names: list[str] = []
+    for steps in _before(estimator):
+        names = learners_in(steps)[0] + names
+    return names
 
 
 def other_units_before(estimator: Any, unit: str) -> list[tuple[str, str]]:
     """Earlier steps that protect people while this one protects rows, or the other way round."""
     found = []
-    for step in [step for pipeline in _pipelines() for step in _before(pipeline, estimator)]:
+    for step in [step for steps in _before(estimator) for step in steps]:
         other = getattr(getattr(step, "privacy_guarantee_", None), "unit", unit)
         if (kind_of_unit(other) == "person") != (kind_of_unit(unit) == "person"):
             found.append((type(step).__name__, other))
     return found
-
-
-def _before(pipeline: Pipeline, estimator: Any) -> list[Any]:
-    """Steps before the one that is or holds the estimator, or a copy of it if fits are cached."""
-    steps = [part for _, part in pipeline.steps]
-    held = [[part, *_values(part)] for part in steps]
-    for same in (lambda part: part is estimator, lambda part: type(part) is type(estimator)):
-        for place, parts in enumerate(held):
-            if any(map(same, parts)):
-                return steps[:place]
-    return []
-
-
-def _values(part: Any) -> Iterable[Any]:
-    return part.get_params(deep=True).values() if hasattr(part, "get_params") else ()

@@ -210,23 +210,50 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         """Rows in memory, with the labels as their last column, and with the privacy unit."""
         given, people = ids, None
         if self.groups is not None or given is not None:
-            X, people = split_people(X, self.groups, given)
+            X, people = self._split_people(X, given)
             refuse_ids_as_feature(X, given)
-            check_number_of_people(len(set(people)))
-            refuse_split_people(people, self.groups)
         warn_of_ids(column_names(X))
         table, columns = self._check_table(X)
         if labels is not None:
-            if len(labels) != len(table):
-                raise ValueError(
-                    f"Found input variables with inconsistent numbers of samples: {len(table)} in "
-                    f"X, {len(labels)} in y."
-                )
-            if people is not None:
-                pairs = set(zip(people, labels.tolist(), strict=True))
-                check_one_label(len(set(people)), len(pairs))
+            self._check_labels(len(table), labels, people)
             table = np.column_stack([table, labels])
         return Rows.of_array(table, columns, people, self._unit(given is not None))
+
+    def _split_people(self, X: Any, ids: Any) -> tuple[Any, Any]:
+        """Return a table without ids, and valid ids of at least two people."""
+        X, people = split_people(X, self.groups, ids)
+        check_number_of_people(len(set(people)))
+        refuse_split_people(people, self.groups)
+        return X, people
+
+    @staticmethod
+    def _check_labels(n_rows: int, labels: FloatArray, people: Any) -> None:
+        """Refuse labels that are not one for each row, or not one for each person."""
+        if len(labels) != n_rows:
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: {n_rows} in X, "
+                f"{len(labels)} in y."
+            )
+        if people is not None:
+            pairs = set(zip(people, labels.tolist(), strict=True))
+            check_one_label(len(set(people)), len(pairs))
+
+    def _refuse_later(self, X: Any, y: Any = None, groups: Any = None) -> None:
+        """Refuse ids and labels that ``fit`` would refuse, before an earlier step is paid for.
+
+        ``X`` is the input of the earlier step, which has the same rows, and the column of ids.
+        """
+        if parts_elsewhere(X) is None:
+            self._refuse_labels(X, y, self._people_of(X, groups))
+
+    def _people_of(self, X: Any, ids: Any) -> Any:
+        """Return valid ids, or None without ids, or if an earlier step may add their column."""
+        if ids is None and self.groups not in column_names(X):
+            return None
+        return self._split_people(X, ids)[1]
+
+    def _refuse_labels(self, X: Any, y: Any, people: Any) -> None:
+        """Refuse labels of rows, if the estimator learns from labels."""
 
     def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:
         """Check a table before further ones are read, and return its rows and columns."""

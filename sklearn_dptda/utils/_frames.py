@@ -1,7 +1,7 @@
 """Data frames of all libraries, opened with narwhals, and public properties of their columns."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -45,6 +45,25 @@ def beside(frame: Any, columns: Mapping[str, np.ndarray]) -> Any:
     return frame.with_columns(
         *(nw.new_series(name, values, backend=library) for name, values in columns.items())
     )
+
+
+def frame_like(X: Any, n_rows: int, numbers: Callable[[int], np.ndarray]) -> Any:
+    """Return a data frame of made-up rows with the columns of another one.
+
+    Columns of numbers have ``numbers(n_rows)``, and columns of whole numbers count the rows, so
+    that they can be ids. None: there are other columns.
+    """
+    frame = open_frame(X)
+    columns = {}
+    for column in frame.iter_columns():
+        kind = kind_of(column)
+        if kind not in "if":
+            return None
+        values = numbers(n_rows) if kind == "f" else np.arange(n_rows)
+        columns[column.name] = nw.new_series(
+            column.name, values, dtype=column.dtype, backend=frame.implementation
+        )
+    return nw.from_dict(columns).to_native()
 
 
 def kind_of(column: Any) -> str:

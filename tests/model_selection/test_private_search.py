@@ -174,7 +174,7 @@ def test_search_stores_its_release(tmp_path):
 
 
 class Bit(PrivateEstimatorMixin):
-    """Releases one bit by randomized response. Even records count as 1."""
+    """Releases one bit by randomized response, or fails by chance. Even records count as 1."""
 
     def __init__(self, epsilon=1.0, fails=False, accountant=None, random_state=None):
         self.epsilon = epsilon
@@ -184,9 +184,9 @@ class Bit(PrivateEstimatorMixin):
 
     def fit(self, X, y=None):
         with self._paid(self._guarantee_ahead(None)) as seeds:
-            if self.fails:
-                raise ZeroDivisionError("a message about records")
             noise = NoiseSource(*seeds)
+            if self.fails and noise.below(2):
+                raise ZeroDivisionError("a message about records")
             truth = int(np.asarray(X)[0, 0] % 2 == 0)
             lies = noise.below(2**40) >= 2**40 * math.exp(self.epsilon) / (
                 1 + math.exp(self.epsilon)
@@ -249,16 +249,22 @@ def test_best_of_the_runs_has_the_law_of_the_proof():
 
 
 def test_runs_that_fail_have_the_lowest_score_and_no_message():
-    grid = {"fails": [True, False]}
     scoring = (lambda model, X, y: np.ones(len(X)), 0.0, 1.0)
     budget = PrivacyAccountant(math.inf)
-    options = {"scoring": scoring, "law": [1, 1, 1, 1, 1, 1, 1, 1], "accountant": budget}
-    search = PrivateSearchCV(Bit(), grid, random_state=1, **options).fit(X)
-    assert search.best_params_ == {"fails": False}
-    with pytest.raises(RuntimeError, match="The best run failed") as caught:
-        PrivateSearchCV(Bit(), {"fails": [True]}, **options).fit(X)
-    assert "records" not in str(caught.value) and caught.value.__cause__ is None
-    assert caught.value.__context__ is None and len(budget) == 2
+    search = PrivateSearchCV(Bit(), {"fails": [True]}, scoring=scoring, accountant=budget)
+    # With eight runs, all fail in one search of 256.
+    search.set_params(law=[1] + [0] * 6 + [10**9], max_runs=8, random_state=1).fit(X)
+    assert search.best_params_ == {"fails": True} and math.isfinite(search.best_score_)
+    failed = 0
+    for seed in range(8):
+        search.set_params(law=[1], random_state=seed)
+        try:
+            search.fit(X)
+        except RuntimeError as error:
+            failed += 1
+            assert "The best run failed" in str(error) and "records" not in str(error)
+            assert error.__cause__ is None and error.__context__ is None
+    assert 0 < failed < 8 and len(budget) == 9
     # Scores that are not numbers are the lowest ones of a row.
     undefined = (lambda model, X, y: np.full(len(X), np.nan), 0.0, 1.0)
     assert math.isfinite(search.set_params(scoring=undefined).fit(X).best_score_)
@@ -296,9 +302,29 @@ def test_padded_search_makes_all_runs():
 
     search = PrivateSearchCV(Bit(), {"fails": [False]}, scoring=(rows_of, 0, 1), max_runs=5)
     search.set_params(pad=True).fit(X)
-    assert len(calls) == 5
+    # The rehearsal on made-up rows comes first.
+    assert len(calls) == 1 + 5
     search.set_params(pad=False, law=[1]).fit(X)
-    assert len(calls) == 6
+    assert len(calls) == 6 + 1 + 1
+
+
+def test_padded_search_publishes_none_of_the_other_runs():
+    # Each run has a higher score than the one before, in the order in which they are made.
+    calls = []
+
+    def rising(model, X, y):
+        calls.append(1)
+        return np.full(len(X), float(len(calls)))
+
+    for n_runs in (1, 3, 5):
+        calls.clear()
+        law = [1] + [0] * 4
+        law[n_runs - 1] = 10**12
+        search = PrivateSearchCV(
+            Bit(math.inf), {"fails": [False]}, scoring=(rising, -9, 9), law=law, pad=True
+        ).fit(X)
+        # The middle of the range counts as 0, and the first call is the rehearsal.
+        assert len(calls) == 6 and search.best_score_ == pytest.approx(len(X) * (1 + n_runs))
 
 
 def test_distributions_give_a_public_list_of_candidates(clouds):

@@ -1,0 +1,187 @@
+"""What a private search checks before its payment: refusals of records, and mistakes of the user.
+
+Whether a run fails must not depend on records. All candidates are therefore asked what they refuse,
+and rehearsed on made-up input, which shows failures that have nothing to do with records.
+
+Proof: doc/theory/private_search.md, "Refusals".
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from sklearn_dptda._typing import Bounds
+from sklearn_dptda.model_selection._release_once import parameters_named
+from sklearn_dptda.model_selection._search_runs import SearchPlan, fit_behind_release, paying
+from sklearn_dptda.privacy import NoiseWarning, PrivacyLeakWarning
+from sklearn_dptda.privacy._asking import Accepted, asking, output_if_unpaid
+from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.utils._frames import frame_like, open_frame, without_column
+
+# Sizes of made-up tables, of made-up clouds, and of lists of clouds, which are repeated beyond it.
+# They do not depend on the records, whose number may be private.
+_ROWS, _POINTS, _CLOUDS = 1000, 12, 30
+# A run may fail because of its noise. A candidate that fails so many times in a row is refused.
+_ATTEMPTS = 3
+
+
+def check_input(plan: SearchPlan, X: Any, y: Any) -> None:
+    """Raise the error of any candidate that refuses its input, before anything is paid.
+
+    A candidate computes as far as its first payment, and all but the first one only as far as
+    exact statistics. Warnings that follow from public numbers are issued once.
+    """
+    said: dict[tuple[type[Warning], str], None] = {}
+    for place, candidate in enumerate(plan.candidates):
+        model = candidate if plan.n_front is None else candidate[: plan.n_front]
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            asking("statistic" if place else "payment"),
+            suppress(Accepted),
+        ):
+            warnings.simplefilter("always")
+            output_if_unpaid(model, X, y)
+        kinds = PrivacyLeakWarning if place else (PrivacyLeakWarning, NoiseWarning)
+        heard = [each for each in caught if issubclass(each.category, kinds)]
+        said |= {(each.category, str(each.message)): None for each in heard}
+    for category, message in said:
+        warn_caller(message, category)
+
+
+def rehearse(plan: SearchPlan, X: Any, y: Any, splits: Any) -> None:
+    """Raise the error of a candidate that always fails on made-up input, before anything is paid.
+
+    Of candidates that differ only in numbers, one is rehearsed.
+    """
+    for place in _unlike(plan.candidates):
+        for attempt in range(_ATTEMPTS):
+            error = _error_of_rehearsal(plan, place, attempt, X, y, splits)
+            if error is None:
+                break
+        else:
+            # Labels of records may be in the message.
+            public = y is None or plan.n_front is not None
+            settings = (f"{name}={quoted(v)}" for name, v in plan.settings[place].items())
+            raise ValueError(
+                f"The candidate {', '.join(settings) or 'itself'} fails on made-up input "
+                f"({type(error).__name__}{f': {error}' if public else ''}), so that its runs would "
+                "be paid for and lost. Correct the step or the score that fails, or leave the "
+                "candidate out. Nothing was spent."
+            ) from (error if public else None)
+
+
+def _error_of_rehearsal(
+    plan: SearchPlan, place: int, seed: int, X: Any, y: Any, splits: Any
+) -> Exception | None:
+    """Return the error of one run of a candidate on made-up input, or None."""
+    model = paying(plan, place, seed)
+    made_up = _made_up(X, model, np.random.default_rng(seed))
+    if made_up is None:
+        return None
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            if plan.n_front is None:
+                _rehearse_rows(plan, model, made_up, y)
+            else:
+                _rehearse_release(plan, model, made_up, y, splits)
+    except Exception as error:
+        # Before the first payment, the input of the call was accepted, and this was only made up.
+        return error if _has_paid(model) else None
+    return None
+
+
+def _rehearse_rows(plan: SearchPlan, model: Any, rows: Any, y: Any) -> None:
+    assert plan.score is not None
+    labels = _made_up_labels(y, model, len(rows))
+    model.fit(rows, labels)
+    (column,) = {None, *parameters_named(model, "groups").values()} - {None} or {None}
+    plan.score.steps(model, without_column(rows, column), labels)
+
+
+def _rehearse_release(plan: SearchPlan, model: Any, clouds: Any, y: Any, splits: Any) -> None:
+    n = len(clouds)
+    some = model[: plan.n_front].fit_transform(clouds[:_CLOUDS])
+    places = np.arange(n) % min(n, _CLOUDS)
+    released = some[places] if hasattr(some, "shape") else [some[i] for i in places]
+    fit_behind_release(plan, model, released, y, splits)
+
+
+def _has_paid(model: Any) -> bool:
+    meters = parameters_named(model, "accountant").values()
+    return any(meter is not None and len(meter) for meter in meters)
+
+
+def _unlike(candidates: Sequence[Any]) -> Iterator[int]:
+    """Yield the places of candidates that differ in more than numbers."""
+    seen = set()
+    for place, candidate in enumerate(candidates):
+        kinds = tuple((k, _kind(v)) for k, v in sorted(candidate.get_params().items()))
+        if kinds not in seen:
+            seen.add(kinds)
+            yield place
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, bool | str | np.bool_ | None):
+        return value
+    if isinstance(value, Real):
+        return Real
+    if isinstance(value, BaseEstimator | Sequence | Mapping | np.ndarray):
+        return type(value)
+    return value if callable(value) else type(value)
+
+
+# Made-up input.
+
+
+def _made_up(X: Any, model: Any, rng: np.random.Generator) -> Any:
+    """Return made-up input like ``X``, a table or a list of clouds, or None for other input."""
+    box = _box(model)
+    if isinstance(X, list | tuple) or np.ndim(X) == 3:
+        clouds = [_made_up_cloud(each, box, rng) for each in X]
+        return None if any(each is None for each in clouds) else clouds
+    return _made_up_table(X, _ROWS, box, rng)
+
+
+def _made_up_cloud(cloud: Any, box: Bounds, rng: np.random.Generator) -> Any:
+    if isinstance(cloud, list | tuple) and np.ndim(cloud[0]) == 2:
+        # One array for each person.
+        return [_made_up_table(each, 2, box, rng) for each in cloud[:_POINTS]]
+    return _made_up_table(cloud, _POINTS, box, rng)
+
+
+def _made_up_table(table: Any, n_rows: int, box: Bounds, rng: np.random.Generator) -> Any:
+    low, high = map(np.asarray, box)
+    if open_frame(table) is not None:
+        return frame_like(table, n_rows, lambda n: rng.uniform(np.min(low), np.max(high), n))
+    if not isinstance(table, np.ndarray | list) or np.ndim(table) != 2:
+        return None
+    n_columns = np.shape(table)[1]
+    if np.size(low) not in (1, n_columns):
+        low, high = np.min(low), np.max(high)
+    return rng.uniform(low, high, (n_rows, n_columns))
+
+
+def _box(model: Any) -> Bounds:
+    """Return the first public box of a candidate, or the unit box."""
+    for bounds in parameters_named(model, "bounds").values():
+        with suppress(TypeError, ValueError):
+            low, high = (np.asarray(ends, dtype=float) for ends in bounds)
+            if np.all(low < high):
+                return low, high
+    return np.zeros(1), np.ones(1)
+
+
+def _made_up_labels(y: Any, model: Any, n: int) -> Any:
+    """Return labels of all kinds that may occur: a public list, or those that occur."""
+    if y is None:
+        return None
+    lists = [each for each in parameters_named(model, "classes").values() if each is not None]
+    kinds = np.unique(np.asarray(lists[0] if lists else y))
+    return kinds[np.arange(n) % len(kinds)]

@@ -1,0 +1,248 @@
+"""What would refuse its input, asked before the first payment of a whole call.
+
+A refusal is visible, and after a payment it would be an output that nobody has paid for. Before a
+private estimator pays inside of a pipeline, a union or a column transformer, the other parts are
+therefore asked what they would refuse. Inside of a search or a cross-validation of scikit-learn,
+its whole cost is compared with the budget.
+
+Proof: doc/theory/private_search.md, "Refusals".
+"""
+
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
+from types import FrameType
+from typing import Any, Literal, NamedTuple
+from weakref import WeakSet
+
+import numpy as np
+import sklearn.model_selection._search
+import sklearn.model_selection._validation
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
+from sklearn.utils.multiclass import check_classification_targets
+
+from sklearn_dptda.privacy._learning_steps import fits_around, frames, nested, place_of
+from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded
+
+# Where a fit stops while it is asked: at its payment, or before exact statistics as well.
+Stop = Literal["payment", "statistic"]
+_STOP: ContextVar[Stop | None] = ContextVar("_STOP", default=None)
+
+
+class Accepted(BaseException):
+    """Nothing was refused before the first payment or statistic.
+
+    It derives from BaseException, so that no handler of errors takes it for a failure.
+    """
+
+
+@contextmanager
+def asking(stop: Stop) -> Iterator[None]:
+    """Let fits in this block raise :class:`Accepted` in place of a payment."""
+    token = _STOP.set(stop)
+    try:
+        yield
+    finally:
+        _STOP.reset(token)
+
+
+def stop_if_asked(before: Stop = "payment") -> None:
+    """Raise :class:`Accepted` if this fit is only asked what it refuses, and stops here."""
+    if _STOP.get() in (before, "statistic"):
+        raise Accepted
+
+
+def output_if_unpaid(
+    estimator: Any, X: Any, y: Any = None, params: Mapping[str, Any] | None = None
+) -> Any:
+    """Ask an estimator what it refuses, and return its output; Accepted if it would pay.
+
+    Call it in a block of :func:`asking`. Clones of steps before the first payment are fitted. Steps
+    after it are asked about labels, ids and the number of samples, which no step changes.
+    """
+    params = params or {}
+    if estimator is None or isinstance(estimator, str):
+        return X
+    if isinstance(estimator, Pipeline):
+        given = X
+        for place, (name, part) in enumerate(estimator.steps):
+            try:
+                X = output_if_unpaid(part, X, y, _of_part(params, name))
+            except Accepted:
+                _ask_later(estimator.steps[place + 1 :], given, y, params)
+                raise
+        return X
+    if isinstance(estimator, FeatureUnion):
+        parts = [_Part(name, part, X) for name, part in estimator.transformer_list]
+        if _would_pay(parts, y, params):
+            raise Accepted
+    copy, labels = clone(estimator), () if y is None else (y,)
+    if hasattr(copy, "fit_transform"):
+        return copy.fit_transform(X, *labels, **params)
+    copy.fit(X, *labels, **params)
+    return copy.transform(X) if hasattr(copy, "transform") else X
+
+
+class _Part(NamedTuple):
+    """A part of a composite, its name, and the input that it receives."""
+
+    name: str
+    estimator: Any
+    X: Any
+
+
+def _would_pay(parts: Sequence[_Part], y: Any, params: Mapping[str, Any]) -> bool:
+    """Ask all parts of a union, and return whether one of them would pay."""
+    would_pay = False
+    for part in parts:
+        try:
+            output_if_unpaid(part.estimator, part.X, y, params)
+        except Accepted:
+            would_pay = True
+    return would_pay
+
+
+def _of_part(params: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the arguments of ``fit`` for one step: those with its name, or routed ids."""
+    prefix = f"{name}__"
+    own = {key.removeprefix(prefix): v for key, v in params.items() if key.startswith(prefix)}
+    return own if "groups" not in params else {"groups": params["groups"], **own}
+
+
+def _ask_later(steps: Sequence[tuple[Any, ...]], X: Any, y: Any, params: Mapping[str, Any]) -> None:
+    """Ask later steps of a pipeline, given the labels, and the ids in the input of the pipeline."""
+    for name, step, *_ in steps:
+        own = _of_part(params, name)
+        if isinstance(step, Pipeline | FeatureUnion | ColumnTransformer):
+            _ask_later(_named_parts(step), X, y, own)
+        elif hasattr(step, "_refuse_later"):
+            step._refuse_later(X, y, **{k: v for k, v in own.items() if k == "groups"})
+        elif y is not None and _predicts(step):
+            _check_labels(step, X, y)
+
+
+def _named_parts(composite: Any) -> Sequence[tuple[Any, ...]]:
+    if isinstance(composite, Pipeline):
+        return list(composite.steps)
+    if isinstance(composite, FeatureUnion):
+        return list(composite.transformer_list)
+    return list(composite.transformers)
+
+
+def _predicts(step: Any) -> bool:
+    """Whether a step of scikit-learn predicts labels, for which it has the usual requirements."""
+    ours = isinstance(step, BaseEstimator) and type(step).__module__.startswith("sklearn.")
+    return ours and (is_classifier(step) or is_regressor(step))
+
+
+def _check_labels(step: Any, X: Any, y: Any) -> None:
+    """Refuse labels that a step of scikit-learn would refuse when an earlier step has paid."""
+    if hasattr(X, "__len__") and hasattr(y, "__len__"):
+        check_consistent_length(X, y)
+    labels = np.asarray(y)
+    if labels.dtype.kind in "fcO":
+        assert_all_finite(labels, input_name="y")
+    if is_classifier(step):
+        with warnings.catch_warnings(action="ignore"):
+            check_classification_targets(labels)
+
+
+# What is asked when an estimator is about to pay.
+
+
+def ask_before_payment(estimator: Any) -> None:
+    """Refuse now what would be refused after this payment, in composites in the call stack.
+
+    Composites whose parts run in other threads or processes are not found.
+    """
+    stop_if_asked()
+    for composite, X, y, params in fits_around():
+        parts = _parts_of(composite, X)
+        place = place_of(estimator, [part.estimator for part in parts])
+        if place is None:
+            continue
+        later = parts[place + 1 :]
+        with _quiet():
+            if isinstance(composite, Pipeline):
+                _ask_later(later, X, y, params)
+            elif not any(holds_payer(part.estimator) for part in parts[:place]):
+                with asking("statistic"):
+                    _would_pay([p for p in later if holds_payer(p.estimator)], y, params)
+
+
+def _quiet() -> AbstractContextManager[Any]:
+    """Drop warnings, which parts repeat in their own fits. Filters belong to the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        return nullcontext()
+    return warnings.catch_warnings(action="ignore")
+
+
+def _parts_of(composite: Any, X: Any) -> list[_Part]:
+    """List the parts of a composite that is being fitted, with their columns."""
+    if not isinstance(composite, ColumnTransformer):
+        return [_Part(name, part, X) for name, part, *_ in _named_parts(composite)]
+    columns = getattr(composite, "_transformer_to_input_indices", {})
+    return [
+        _Part(name, part, _safe_indexing(X, columns[name], axis=1))
+        for name, part, _ in composite.transformers
+        if len(columns.get(name, ())) and holds_payer(part)
+    ]
+
+
+def holds_payer(part: Any) -> bool:
+    """Whether an estimator is or holds one that pays."""
+    return any(hasattr(each, "_releasing_method") for each in (part, *nested(part)))
+
+
+# Searches and cross-validations.
+
+# Tasks of cross-validations whose cost was compared with the budget.
+_PLANNED: WeakSet[Any] = WeakSet()
+_PLANNING: ContextVar[bool] = ContextVar("_PLANNING", default=False)
+
+
+def refuse_dear_search() -> None:
+    """Refuse a search, or a cross-validation, in the call stack that costs more than is left.
+
+    Each of them clones its estimator before it fits anything, and calls this function then. If the
+    cost is unknown, fits are paid for as long as the budget lasts.
+    """
+    if _PLANNING.get():
+        return
+    for frame in frames():
+        call = _planned_call(frame)
+        if call is None:
+            continue
+        token = _PLANNING.set(True)
+        # Costs are planned on a higher floor, which is loaded only if there is a search.
+        package = sys.modules[__name__.partition(".")[0]]
+        try:
+            with _quiet(), suppress(ValueError, TypeError):
+                package.model_selection.check_budget(**call)
+        except PrivacyBudgetExceeded as error:
+            error.add_note("This is the cost of all fits. planned_loss lists them.")
+            raise
+        finally:
+            _PLANNING.reset(token)
+
+
+def _planned_call(frame: FrameType) -> dict[str, Any] | None:
+    """Return the arguments of a plan for a search or a cross-validation that begins to clone."""
+    file, name, found = frame.f_code.co_filename, frame.f_code.co_name, frame.f_locals
+    if file == sklearn.model_selection._search.__file__ and name == "fit":
+        # Later clones are those of candidates.
+        given = {"estimator": found["self"], "method": "fit"} if "parallel" not in found else None
+    elif file == sklearn.model_selection._validation.__file__ and name == "cross_validate":
+        if found.get("parallel") is None or found["parallel"] in _PLANNED:
+            return None
+        _PLANNED.add(found["parallel"])
+        given = {key: found[key] for key in ("estimator", "cv", "scoring", "return_train_score")}
+    else:
+        given = None
+    return given and {"X": found["X"], "y": found["y"], **given}
