@@ -145,12 +145,18 @@ def _check_labels(step: Any, X: Any, y: Any) -> None:
     """Refuse labels that a step of scikit-learn would refuse when an earlier step has paid."""
     if hasattr(X, "__len__") and hasattr(y, "__len__"):
         check_consistent_length(X, y)
-    labels = np.asarray(y)
-    if labels.dtype.kind in "fcO":
-        assert_all_finite(labels, input_name="y")
-    if is_classifier(step):
-        with warnings.catch_warnings(action="ignore"):
-            check_classification_targets(labels)
+    try:
+        labels = np.asarray(y)
+        if labels.dtype.kind in "fcO":
+            assert_all_finite(labels)
+        if is_classifier(step):
+            with warnings.catch_warnings(action="ignore"):
+                check_classification_targets(labels)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"y has labels that {type(step).__name__} would refuse after an earlier step was paid "
+            "for: labels must be of one kind, and none may be missing."
+        ) from None
 
 
 # What is asked when an estimator is about to pay.

@@ -276,6 +276,8 @@ def _as_array(chunk: Any, gaps: frozenset[int]) -> FloatArray:
             ensure_all_finite=not gaps,
             ensure_min_samples=0,
             ensure_min_features=0,
+            # Errors have the same words for each chunk.
+            input_name="X",
         )
-    _refuse_infinite(part, gaps, "chunks contain")
+    _refuse_infinite(part, gaps, "X contains")
     return part

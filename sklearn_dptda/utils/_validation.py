@@ -36,7 +36,7 @@ _QUOTING = (
     (r"(?s)(Complex data not supported).*", r"\1"),
     (r"(?s)could not convert string .*", f"X {HOLDS_TEXT}"),
     # These messages recommend imputers, which are not private.
-    (r"(?s)(Input )?X contains (NaN|infinity).*", f"X contains {NOT_FINITE}"),
+    (r"(?s)(Input )?([XY]) contains (NaN|infinity).*", rf"\2 contains {NOT_FINITE}"),
     (r"(?s)float\(\) argument must be .* not 'NAType'", f"X contains {NOT_FINITE}"),
     (r"(?s)invalid literal for .*", f"X {HOLDS_TEXT}"),
 )
