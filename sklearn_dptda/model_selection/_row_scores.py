@@ -21,6 +21,7 @@ from sklearn_dptda.privacy._noise import inverse
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.rows._assignments import row_products
+from sklearn_dptda.rows._rows import about
 from sklearn_dptda.utils._bounds import check_bounds
 from sklearn_dptda.utils._people import codes_of
 
@@ -179,8 +180,9 @@ def _minus_squared_distance(
         X, last = model[:-1].transform(X) if len(model) > 1 else X, model[-1]
     middle, half = (low + high) / 2, (high - low) / 2
     rows = (np.clip(last._rows(X), low, high) - middle) / half
-    # By rows, because the rounding of a product of matrices depends on other rows.
-    offsets = (rows - centre for centre in (last.cluster_centers_ - middle) / half)
+    # By rows, because the rounding of a product of matrices depends on other rows. Distances are
+    # those in the known values.
+    offsets = (about(rows, centre) for centre in (last.cluster_centers_ - middle) / half)
     minus: FloatArray = -np.min([row_products(each, each) for each in offsets], axis=0)
     return minus
 

@@ -20,7 +20,6 @@ from sklearn_dptda._typing import Adjacency, FloatArray, IntArray
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._choice import choose_member
 from sklearn_dptda.rows._rows import Rows
-from sklearn_dptda.utils._bounds import Extremes
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,6 @@ class _CubeRules:
     largest_exponent: int = 60
     # Share of the epsilon of a draw for the cubes around the origin, if there is no start.
     nested_share: float = 1 / 3
-    # Share of the epsilon of intervals for the number of rows, if it is private.
-    number_share: float = 0.1
     # Number of levels of size. The sizes of two neighbouring levels differ by the factor sqrt(2).
     n_levels: int = 24
     # Price of one level of size, in nats for each axis. Larger cubes have more positions around the
@@ -109,31 +106,6 @@ def merged(cells: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
     # Faster than np.r_, for the few cells of most levels.
     first = np.flatnonzero(np.concatenate(([True], new)))
     return cells[order[first]], np.add.reduceat(counts[order], first)
-
-
-def private_intervals(
-    rows: Rows, epsilon: float, adjacency: Adjacency, noise: NoiseSource
-) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper bounds of all columns, one interval for each, for ``epsilon`` in total."""
-    if math.isinf(epsilon):
-        return rows.sum(_known_extremes).bounds()
-    n = rows.n_rows
-    if adjacency == "add-remove":
-        n = max(noise.noisy_count(n, rows.mass, CUBE.number_share * epsilon)[0], 1)
-        epsilon *= 1 - CUBE.number_share
-    parts = [[j] for j in range(rows.n_features)]
-    each = epsilon / len(parts)
-    return private_cubes(
-        rows, parts, start=None, epsilon=each, adjacency=adjacency, n=n, noise=noise
-    )
-
-
-def _known_extremes(part: FloatArray) -> Extremes:
-    """Extremes of the values that are not missing; 0 if all are."""
-    known = ~np.isnan(part)
-    low, high = (np.where(known, part, fill) for fill in (np.inf, -np.inf))
-    some = known.any(axis=0)
-    return Extremes(np.where(some, low.min(axis=0), 0.0), np.where(some, high.max(axis=0), 0.0))
 
 
 def private_cubes(

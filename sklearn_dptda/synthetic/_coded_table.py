@@ -162,10 +162,10 @@ def code_table(
         X = np.array(X, dtype=object)
     if len(getattr(X, "shape", ())) != 2 or issparse(X):
         return Coded(X)
-    columns = Columns.of(X, X.shape[1])
-    choices = _choices(X, columns.names, categories or {})
+    columns = Columns.of(X, X.shape[1]).may_miss(missing)
+    gaps = columns.gaps
+    choices = _choices(X, columns.names, categories or {}, gaps)
     typed = Columns.of(X, X.shape[1], choices)
-    gaps = typed.may_miss(missing).gaps
     if not choices and not gaps:
         return Coded(X)
     for place, listed in choices.items():
@@ -194,7 +194,7 @@ def _columns(X):
     return np.asarray(X).T if frame is None else frame.iter_columns()
 
 
-def _choices(X, names, categories):
+def _choices(X, names, categories, gaps):
     """Checked lists by number of column. Those of Boolean columns are known."""
     unknown = [name for name in categories if name not in names]
     if unknown:
@@ -203,7 +203,7 @@ def _choices(X, names, categories):
     for place, (name, column) in enumerate(zip(names, _columns(X), strict=True)):
         if name in categories:
             choices[place] = _checked(categories[name], name)
-        elif kind_of(column) == "b":
+        elif kind_of(column) == "b" or (place in gaps and _holds_booleans(column)):
             choices[place] = [False, True]
         elif not _is_numeric(column):
             raise ValueError(
@@ -211,6 +211,14 @@ def _choices(X, names, categories):
                 "its values, which must not depend on the rows, or convert it to numbers."
             )
     return choices
+
+
+def _holds_booleans(column):
+    """Whether a column without a type holds truth values, of which some are missing."""
+    if kind_of(column) != "O":
+        return False
+    known = [value for value in column if not is_missing(value)]
+    return len(known) > 0 and all(isinstance(value, bool | np.bool_) for value in known)
 
 
 def _is_numeric(column):

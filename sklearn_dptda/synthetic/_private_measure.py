@@ -28,7 +28,7 @@ from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, zcdp_rho
 from sklearn_dptda.privacy._parameters import check_confidence, quoted
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.rows._estimator import BOUNDS_SHARE, ROW_PARAMETERS, SHARE, PrivateRowsEstimator
-from sklearn_dptda.rows._private_cubes import private_intervals
+from sklearn_dptda.rows._localisation import private_box, rows_for_box
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.rows._tables import Coded
 from sklearn_dptda.synthetic._box_measure import (
@@ -40,7 +40,7 @@ from sklearn_dptda.synthetic._box_measure import (
 )
 from sklearn_dptda.synthetic._coded_table import CodedTable, code_table
 from sklearn_dptda.synthetic._tree_measure import MOST_SCORED, Hub, TreeMeasure, tree_measure
-from sklearn_dptda.utils._bounds import bounds_by_column
+from sklearn_dptda.utils._bounds import Extremes, bounds_by_column
 from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
@@ -66,7 +66,7 @@ class PrivateMeasure(PrivateRowsEstimator):
     %(epsilon)s
     bounds : pair of float or array-like, or dict, default=None
         Public bounds of the numeric columns, to which rows are clipped. A dict has pairs for
-        some columns, by name. Missing bounds are found privately, for a fifth of ``epsilon``.
+        some columns, by name. Missing bounds are found privately, for a fifth of the budget.
     delta : float, default=0.0
         The delta of the guarantee. Above zero, noise is Gaussian, which needs less noise from
         about ten columns on. It must be zero for boxes.
@@ -264,13 +264,17 @@ class PrivateMeasure(PrivateRowsEstimator):
     def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
         budget, table = self._budget(seeds[0], rows.mass), CodedTable(cast(Columns, rows.columns))
         low, high = self._numeric_bounds(table)
-        private = np.flatnonzero(np.isnan(low))
-        if len(private):
-            places = [table.numeric[j] for j in private]
-            epsilon = budget.pure_epsilon(BOUNDS_SHARE)
-            ends = private_intervals(rows.selected(places), epsilon, self.adjacency, budget.noise)
+        private, needed = np.flatnonzero(np.isnan(low)), 0.0
+        places = [table.numeric[j] for j in private]
+        if places:
+            needed = rows_for_box(len(places), budget, BOUNDS_SHARE) / rows.mass
+            numbers = rows.selected(places)
+            if math.isinf(self.epsilon):
+                ends = numbers.sum(_known_extremes).bounds()
+            else:
+                found, spent = private_box(numbers, budget, BOUNDS_SHARE)
+                ends, budget = (found.low, found.high), budget.rest(spent)
             low[private], high[private] = table.in_types(places, *ends)
-            budget = budget.rest(BOUNDS_SHARE)
         axes = table.axes(low, high)
         self._table, self._axes, self.bounds_ = table, axes, (low, high)
         cube = rows.map(axes)
@@ -282,7 +286,15 @@ class PrivateMeasure(PrivateRowsEstimator):
             noisy = NoisyTrees.of(cube, axes.sizes, budget)
             self._keep_boxes(box_measure(noisy, self._share_of_columns(table)))
         self.n_samples_ = max(round(noisy.n_rows / rows.mass), 1)
-        return []
+        known = self.n_samples_ * (1 - self.missing_share_)
+        hidden = [table.columns.names[place] for place in places if known[place] < needed]
+        if not hidden:
+            return []
+        return [
+            f"Too few values of {', '.join(map(repr, hidden[:5]))}{', ...' * (len(hidden) > 5)} "
+            f"are known: noise hides the bounds of a column with fewer than {needed:.0f}. Give "
+            "bounds, a larger epsilon, or fewer columns."
+        ]
 
     def _keep_tree(self, measure: TreeMeasure) -> None:
         names, others = self._table.columns.names, measure.hub.others
@@ -401,6 +413,14 @@ class PrivateMeasure(PrivateRowsEstimator):
         tags = super().__sklearn_tags__()
         tags.privacy.distance = marginal_distance
         return tags
+
+
+def _known_extremes(part: FloatArray) -> Extremes:
+    """Extremes of the values that are not missing; 0 if all are."""
+    known = ~np.isnan(part)
+    low, high = (np.where(known, part, fill) for fill in (np.inf, -np.inf))
+    some = known.any(axis=0)
+    return Extremes(np.where(some, low.min(axis=0), 0.0), np.where(some, high.max(axis=0), 0.0))
 
 
 def marginal_distance(first: Any, second: Any) -> float:

@@ -272,4 +272,7 @@ def _public_type(column: Any, choices: list[Any] | None) -> Any:
     if isinstance(dtype, np.dtype) and dtype.kind in "US":
         # The length is removed from the type, because it is that of the longest record.
         return np.dtype(dtype.kind)
+    if str(dtype) == "object" and choices == [False, True]:
+        # Truth values have this type as soon as one of them is missing.
+        return np.dtype(bool)
     return dtype

@@ -288,20 +288,6 @@ def test_private_bounds_draw_nothing_for_a_column_of_groups():
     )
 
 
-@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-def test_private_intervals_spend_their_epsilon(adjacency):
-    rows = Rows.of_array(make_two_circles(200, random_state=0))
-    draws = recorded(
-        lambda: _private_cubes.private_intervals(rows, 0.7, adjacency, NoiseSource(0))
-    ).crossings
-    epsilons = [draw.loss for draw in draws]
-    assert sum(epsilons) == pytest.approx(0.7) and min(epsilons) > 0
-    assert len(epsilons) == 2 * 2 + (adjacency == "add-remove")
-    for draw in draws:
-        share = Fraction(_private_cubes.CUBE.number_share) * Fraction(0.7)
-        assert draw.metric != "l1" or 1 >= Fraction(draw.rate) / share > 1 - 2.0**-48
-
-
 @pytest.mark.laws
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_private_bounds_counts_spend_no_last_digit_more(adjacency):

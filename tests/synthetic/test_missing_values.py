@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,9 +10,7 @@ import polars as pl
 import pytest
 
 from sklearn_dptda.__main__ import main
-from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.rows._private_cubes import private_intervals
-from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.synthetic._coded_table import CodedTable
 from sklearn_dptda.utils._frames import Columns
@@ -147,15 +146,36 @@ def test_axes_keep_values_and_missing_ones_apart(values, low, high):
     assert axes.sizes[0] == (math.inf if len(values) == 3 else 5)
 
 
-def test_private_intervals_leave_out_missing_values(rng):
-    X = rng.normal(size=(4000, 1))
-    X[:1500] = np.nan
-    for epsilon in (2.0, math.inf):
-        measure = PrivateMeasure(epsilon, random_state=0)
-        low, high = private_intervals(
-            Rows.of_array(X), epsilon, "replace-one", measure._budget(0, 1).noise
-        )
-        assert -10 < low[0] < -2 and 2 < high[0] < 10
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_bounds_of_sparse_columns_contain_the_known_values(delta):
+    # Noise that hides the bounds has a probability below 1e-6 with so many known values.
+    rng = np.random.default_rng(0)
+    X = rng.normal(5000, 1000, (50_000, 2))
+    X[rng.random(X.shape) < 0.95] = np.nan
+    known = ~np.isnan(X)
+    for seed in range(5):
+        with warnings.catch_warnings(action="error"):
+            measure = PrivateMeasure(2.0, delta=delta, missing=True, random_state=seed).fit(X)
+        low, high = measure.bounds_
+        assert ((low <= X) & (high >= X))[known].mean() > 0.99
+        assert (high - low < 20_000).all()
+        assert np.nanmean(measure.sample(4000, random_state=0)) == pytest.approx(5000, abs=500)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_bounds_that_noise_hides_are_announced(missing):
+    X = np.random.default_rng(0).normal(5000, 1000, (300 if not missing else 3000, 2))
+    if missing:
+        X[300:] = np.nan
+    with pytest.warns(NoiseWarning, match="Too few values of 0, 1 are known"):
+        PrivateMeasure(0.5, missing=missing, random_state=0).fit(X)
+
+
+def test_bounds_without_noise_are_those_of_the_known_values(rng):
+    X = rng.normal(size=(400, 1))
+    X[:150] = np.nan
+    low, high = PrivateMeasure(math.inf, missing=True).fit(X).bounds_
+    assert low[0] == X[150:].min() and high[0] == X[150:].max()
 
 
 def test_synthesize_command_keeps_missing_cells(tmp_path, monkeypatch, capsys):
@@ -224,3 +244,22 @@ def test_private_measure_releases_the_same_whether_pandas_has_integers_or_floats
     ]
     pd.testing.assert_frame_equal(*drawn)
     assert drawn[0]["a"].dtype == float
+
+
+@pytest.mark.parametrize("missing", [True, ["b"]])
+def test_private_measure_releases_the_same_whether_pandas_has_booleans_or_objects(missing):
+    # One missing truth value makes objects of all in its column.
+    truth = pd.DataFrame({"a": np.arange(300.0) / 300, "b": np.arange(300) % 2 == 0})
+    objects = truth.assign(b=truth["b"].astype(object))
+    drawn = [
+        PrivateMeasure(1.0, {"a": (0, 1)}, missing=missing, random_state=0).fit(X).sample(200, 0)
+        for X in (truth, objects)
+    ]
+    pd.testing.assert_frame_equal(*drawn)
+    objects.loc[3, "b"] = None
+    private = PrivateMeasure(9.0, {"a": (0, 1)}, missing=missing, random_state=0).fit(objects)
+    assert set(private.sample(300, 0)["b"].dropna()) == {True, False}
+    objects.loc[3, "b"] = "malady"
+    with pytest.raises(ValueError, match="column 'b' is not numeric") as refused:
+        PrivateMeasure(9.0, {"a": (0, 1)}, missing=missing).fit(objects)
+    assert "malady" not in str(refused.value)
