@@ -11,9 +11,19 @@ from sklearn_dptda.rows._look import TableFacts, column_facts
 _NEXT = (
     "Replace each word in capitals by a choice that you make without looking at the data: by the "
     "meaning of a column, the answers of a form, or a code book. Bounds that you leave out are "
-    "estimated privately, where a command can. HEADER_OR_NO_HEADER is --header if the first row "
-    "contains names, which are published, and --no-header if it is a record."
+    "estimated privately, where a command can.",
+    "  HEADER_OR_NO_HEADER: --header if the first row contains names, which are published; "
+    "--no-header if it is a record.",
+    "  INTEGERS_OR_NOTHING: --integers with the columns that can only hold whole numbers; nothing "
+    "if there are none.",
+    "  MISSING_OR_NOTHING: --missing if values can be missing in such a table; nothing if they "
+    "cannot. For a diagram, it is --drop-incomplete.",
+    "Which columns a command lists was read off the records: keep only those that you would list "
+    "for any records.",
 )
+# A single record decides whether a value is missing, or all are whole numbers, so that the printed
+# command leaves these options open.
+_MISSING = "MISSING_OR_NOTHING"
 # Largest number of columns of a diagram on a grid.
 _MOST_COORDINATES = 3
 # Width of the lines of a command.
@@ -55,7 +65,7 @@ class Look(Command):
         say(*facts.lines())
         if table.form is not None:
             say("", f"The file is read with {table.form} {_header(table)}.")
-        say("", _NEXT)
+        say("", *_NEXT)
         for command in suggestions(args.points, facts, table, args.columns):
             say("", *command)
 
@@ -92,20 +102,16 @@ def suggestions(path, facts, table, columns=None):
     chosen = [*shared, *_columns(numeric, facts, columns, words)]
     box = ["--bounds", *["LOW HIGH"] * len(numeric)]
     if numeric:
-        gaps = _if_some_are_missing("--missing", numeric)
-        found.append(["cluster", *chosen, *box, *gaps, "--epsilon 1", "-o clusters"])
+        found.append(["cluster", *chosen, *box, _MISSING, "--epsilon 1", "-o clusters"])
     if 1 < len(numeric) <= _MOST_COORDINATES:
-        gaps = _if_some_are_missing("--drop-incomplete", numeric)
-        found.append(["diagram", *chosen, *box, *gaps, "--epsilon 1", "-o diagram"])
+        found.append(["diagram", *chosen, *box, _MISSING, "--epsilon 1", "-o diagram"])
     if features:
         parts = ["synthesize", *shared, *_columns(features, facts, columns, words)]
         parts += [f"--column-bounds {words[c.name]} LOW HIGH" for c in features if c.is_numeric]
-        whole = [words[c.name] for c in features if c.kind == "integer"]
-        parts += ["--integers", *whole] * bool(whole)
+        parts += ["INTEGERS_OR_NOTHING"] * any(c.is_numeric for c in features)
         listed = [f"{words[c.name]}=A,B,C" for c in features if not c.is_numeric]
         parts += ["--categories", *listed] * bool(listed)
-        parts += _if_some_are_missing("--missing", features)
-        found.append([*parts, "--epsilon 1", "-o synthetic"])
+        found.append([*parts, _MISSING, "--epsilon 1", "-o synthetic"])
     return [_wrapped(["python -m sklearn_dptda", *parts]) for parts in found]
 
 
@@ -145,10 +151,6 @@ def _columns(chosen, facts, given, words):
     if len(chosen) == len(facts.columns) and given is None:
         return []
     return ["--columns", *(words[column.name] for column in chosen)]
-
-
-def _if_some_are_missing(option, columns):
-    return [option] if any(column.n_missing for column in columns) else []
 
 
 def _are_edges(facts, table):

@@ -38,7 +38,8 @@ def commands(text):
 def chosen(words, lists):
     """A command with public choices in place of the words in capitals."""
     text = " ".join(map(shlex.quote, words)).replace("LOW", "-10").replace("HIGH", "200")
-    text = text.replace("HEADER_OR_NO_HEADER", "--header")
+    text = text.replace("HEADER_OR_NO_HEADER", "--header").replace("MISSING_OR_NOTHING", "")
+    text = text.replace("INTEGERS_OR_NOTHING", "--integers age" if "synthesize" in words else "")
     for name, values in lists.items():
         text = text.replace(f"{name}=A,B,C", f"{name}={values}")
     return shlex.split(text)
@@ -88,9 +89,19 @@ def test_look_command_leaves_out_columns_without_information(tmp_path, capsys):
         "b",
         "--bounds",
     ]
-    assert {"few", "year", "code=A,B,C"} <= set(found["synthesize"]) and "--missing" in found[
-        "synthesize"
-    ]
+    assert {"few", "year", "code=A,B,C"} <= set(found["synthesize"])
+
+
+def test_look_command_prints_the_same_commands_whatever_one_record_is(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = [f"{rng.integers(18, 90)},{rng.normal(70, 9):.1f},{'yn'[i % 2]}" for i in range(300)]
+    path, found = tmp_path / "t.csv", []
+    for first in ("44,71.5,y", ",71.5,y", "44.5,71.5,y", "44,,y", "44,71.5,"):
+        path.write_text("\n".join(["age,weight,smokes", first, *rows]))
+        found.append(commands(printed(capsys, path, "--header")))
+    assert all(each == found[0] for each in found)
+    assert "INTEGERS_OR_NOTHING" in found[0]["synthesize"]
+    assert all("MISSING_OR_NOTHING" in words for words in found[0].values())
 
 
 def test_look_command_leads_to_a_graph(tmp_path, capsys, monkeypatch):
@@ -147,7 +158,8 @@ def test_look_command_names_columns_by_number_where_options_take_no_name(tmp_pat
     words = " ".join(found["synthesize"])
     assert "--column-bounds 0 LOW HIGH" in words and "--column-bounds plain LOW HIGH" in words
     assert "x,y" not in words and "a=b" not in words
-    run = words.replace("LOW HIGH", "0 50").split()
+    run = words.replace("LOW HIGH", "0 50").replace("INTEGERS_OR_NOTHING", "--integers 0 plain")
+    run = run.replace("MISSING_OR_NOTHING", "").split()
     assert main([*run[:-1], str(tmp_path / "out")]) == 0, capsys.readouterr().err
 
 
