@@ -308,7 +308,8 @@ static void sums_in_tile(Task *t, Size low, Size high, Size sure, Size end, doub
             }
         }
         for (Size a = 0; a < t->d; a++) {
-            centre[a] = (least[a] + most[a]) / 2;
+            /* The sum of two large numbers would overflow. */
+            centre[a] = least[a] / 2 + most[a] / 2;
             radius += (most[a] - least[a]) * (most[a] - least[a]) / 4;
             if (most[a] - least[a] > most[longest] - least[longest])
                 longest = a;
@@ -328,8 +329,11 @@ static void sums_in_tile(Task *t, Size low, Size high, Size sure, Size end, doub
         /* A place may coincide with points, where both limits are zero: the outer one is included, and
          * points at the inner one may be as far away as the k-th. */
         end = move_first(t, sure, end, outer * outer);
-        if (inner > 0)
-            sure = move_first(t, sure, end, inner * inner * (1 - ROUNDING));
+        if (inner > 0) {
+            Size near = move_first(t, sure, end, inner * inner * (1 - ROUNDING));
+            /* Fewer than k points are nearer than the k-th, unless a square overflows. */
+            sure = near < t->k ? near : sure;
+        }
         Size cut = low;
         if (high - low > PLACES_OF_TILE * t->d)
             for (Size i = low; i < high; i++)

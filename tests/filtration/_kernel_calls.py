@@ -1,0 +1,81 @@
+"""Calls of the compiled sums with awkward input, each compared with brute force.
+
+``python _kernel_calls.py FILE`` loads the compiled module from a file, which may have been built
+with sanitizers, and needs only NumPy.
+"""
+
+import importlib.util
+import sys
+
+import numpy as np
+
+
+def loaded(path):
+    """The compiled module from a file."""
+    spec = importlib.util.spec_from_file_location("_nearest_kernel", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def sums_at(kernel, points, places, k, cap=1.0, tops=(1 << 20, 1 << 19), scale=2.0**20):
+    """The sums of the k nearest points at places, for each cap."""
+    (n, d), found = points.shape, np.empty((len(tops), len(places)), dtype=np.int64)
+    columns = np.array(points.T, dtype=float, order="C")
+    caps = np.array(tops, dtype=float)
+    sizes = n, d, len(places), len(tops), k, 1
+    places = np.ascontiguousarray(places, dtype=float)
+    kernel.sums_at_places(columns, places, caps, found, *sizes, cap, scale, 1.0, 0.0)
+    return found
+
+
+def brute_force(points, places, k, cap=1.0, tops=(1 << 20, 1 << 19), scale=2.0**20):
+    with np.errstate(all="ignore"):
+        squared = np.zeros((len(places), len(points)))
+        for axis in range(points.shape[1]):
+            squared += (places[:, axis, None] - points[:, axis]) ** 2
+        nearest = np.sort(squared, axis=1)[:, :k]
+        whole = np.rint(np.minimum(np.sqrt(nearest), cap) * scale)
+    return np.array([np.minimum(whole, top).sum(axis=1) for top in tops]).astype(np.int64)
+
+
+def awkward(rng):
+    """Points and places: spread, copies, on a line, and finite ones whose squares overflow."""
+    n, n_places, d = rng.integers(1, 60), rng.integers(1, 90), rng.integers(1, 5)
+    kinds = (
+        lambda m: rng.uniform(size=(m, d)),
+        lambda m: np.full((m, d), 0.4),
+        lambda m: rng.integers(0, 3, (m, d)) / 2.0,
+        lambda m: rng.choice([0.0, 1e200, -1e200, 1e154, 1e308, -1e308, 5e-324], (m, d)),
+        lambda m: np.where(rng.random((m, d)) < 0.9, rng.uniform(size=(m, d)), 1e250),
+        lambda m: rng.uniform(1e199, 1e200, (m, d)),
+    )
+    first, second = rng.integers(len(kinds), size=2)
+    return kinds[first](n), kinds[second](n_places), int(rng.integers(1, n + 1))
+
+
+def check(kernel, n_calls, seed=0):
+    """Compare calls with brute force, and return their number."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n_calls):
+        points, places, k = awkward(rng)
+        np.testing.assert_array_equal(
+            sums_at(kernel, points, places, k), brute_force(points, places, k)
+        )
+        rows = rng.choice([rng.random(), np.inf, 1e308, 0.0], (3, len(points)))
+        expected = np.sort(rows, axis=1)[:, :k]
+        kernel.smallest_first(rows, *rows.shape, k)
+        np.testing.assert_array_equal(np.sort(rows[:, :k], axis=1), expected)
+    # Samples tell where a rank is in longer arrays.
+    for n in (5000, 9000):
+        points = rng.choice([0.0, 0.5, 1e200], (n, 2)) + rng.uniform(size=(n, 2))
+        places = rng.uniform(size=(300, 2))
+        for k in (1, n // 3, n):
+            np.testing.assert_array_equal(
+                sums_at(kernel, points, places, k), brute_force(points, places, k)
+            )
+    return n_calls
+
+
+if __name__ == "__main__":
+    print(check(loaded(sys.argv[1]), int(sys.argv[2])), "calls agree")
