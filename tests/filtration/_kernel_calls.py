@@ -18,25 +18,29 @@ def loaded(path):
     return module
 
 
-def sums_at(kernel, points, places, k, cap=1.0, tops=(1 << 20, 1 << 19), scale=2.0**20):
+# Integers of the longest distance that counts, and of a smaller cap.
+TOPS = 1 << 20, 1 << 19
+
+
+def sums_at(kernel, points, places, k, cap=1.0):
     """The sums of the k nearest points at places, for each cap."""
-    (n, d), found = points.shape, np.empty((len(tops), len(places)), dtype=np.int64)
+    (n, d), found = points.shape, np.empty((len(TOPS), len(places)), dtype=np.int64)
     columns = np.array(points.T, dtype=float, order="C")
-    caps = np.array(tops, dtype=float)
-    sizes = n, d, len(places), len(tops), k, 1
+    caps, scale = np.array(TOPS, dtype=float), TOPS[0] / cap
+    sizes = n, d, len(places), len(TOPS), k, 1
     places = np.ascontiguousarray(places, dtype=float)
     kernel.sums_at_places(columns, places, caps, found, *sizes, cap, scale, 1.0, 0.0)
     return found
 
 
-def brute_force(points, places, k, cap=1.0, tops=(1 << 20, 1 << 19), scale=2.0**20):
+def brute_force(points, places, k, cap=1.0):
     with np.errstate(all="ignore"):
         squared = np.zeros((len(places), len(points)))
         for axis in range(points.shape[1]):
             squared += (places[:, axis, None] - points[:, axis]) ** 2
         nearest = np.sort(squared, axis=1)[:, :k]
-        whole = np.rint(np.minimum(np.sqrt(nearest), cap) * scale)
-    return np.array([np.minimum(whole, top).sum(axis=1) for top in tops]).astype(np.int64)
+        whole = np.rint(np.minimum(np.sqrt(nearest), cap) * (TOPS[0] / cap))
+    return np.array([np.minimum(whole, top).sum(axis=1) for top in TOPS]).astype(np.int64)
 
 
 def awkward(rng):
@@ -59,8 +63,10 @@ def check(kernel, n_calls, seed=0):
     rng = np.random.default_rng(seed)
     for _ in range(n_calls):
         points, places, k = awkward(rng)
+        # Within the longer one, squares overflow as well.
+        cap = rng.choice([1.0, 1e200])
         np.testing.assert_array_equal(
-            sums_at(kernel, points, places, k), brute_force(points, places, k)
+            sums_at(kernel, points, places, k, cap), brute_force(points, places, k, cap)
         )
         rows = rng.choice([rng.random(), np.inf, 1e308, 0.0], (3, len(points)))
         expected = np.sort(rows, axis=1)[:, :k]
