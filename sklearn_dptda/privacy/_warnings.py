@@ -25,8 +25,8 @@ def code_of(*packages: ModuleType) -> tuple[str, ...]:
 _NOT_THE_CALLER = code_of(sklearn, joblib)
 
 
-# Functions that have warned of noise in each running search.
-_WARNED: WeakKeyDictionary[Any, set[CodeType]] = WeakKeyDictionary()
+# What was said in each running search: functions that have warned of noise, and other warnings.
+_WARNED: WeakKeyDictionary[Any, set[tuple[CodeType, str]]] = WeakKeyDictionary()
 
 
 def running_search() -> Any:
@@ -43,15 +43,17 @@ def running_search() -> Any:
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning that points to the line of the caller's own code.
 
-    A search warns of noise once, although its fits have other parameters.
+    A search issues each warning once. It warns of noise once, although its fits have other
+    parameters, which the messages name.
     """
     frame, level = sys._getframe(1), 2
-    search = running_search() if issubclass(category, NoiseWarning) else None
+    search = running_search()
     if search is not None:
+        said = frame.f_code, "" if issubclass(category, NoiseWarning) else message
         warned = _WARNED.setdefault(search, set())
-        if frame.f_code in warned:
+        if said in warned:
             return
-        warned.add(frame.f_code)
+        warned.add(said)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THE_CALLER):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

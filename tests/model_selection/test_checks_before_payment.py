@@ -1,0 +1,217 @@
+"""What is found before the first payment: mistakes behind a release, and searches too dear."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import BaggingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    RandomizedSearchCV,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
+
+from sklearn_dptda import (
+    DiagramFeatures,
+    DTMFiltration,
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    PrivatePersistence,
+)
+from sklearn_dptda.cluster import DPLloyd, DPMoG
+from sklearn_dptda.decomposition import PrivatePCA
+from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
+from sklearn_dptda.model_selection import PrivateSearchCV
+from sklearn_dptda.privacy import PrivacyLeakWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore:At epsilon")
+
+ROWS = np.random.default_rng(0).uniform(size=(200, 2))
+LABELS = (ROWS[:, 0] > 0.5).astype(int)
+CLOUDS = [np.random.default_rng(i).uniform(size=(60, 2)) for i in range(8)]
+CLASSES = np.arange(8) % 2
+
+
+class NeverFitted(ClassifierMixin, BaseEstimator):
+    """A classifier that forgets what it has learnt."""
+
+    def fit(self, X, y):
+        return self
+
+
+class OfNoClass(ClassifierMixin, BaseEstimator):
+    """A classifier whose fit always fails, with a message about what it was given."""
+
+    def fit(self, X, y):
+        raise ZeroDivisionError(f"shape {np.shape(X)}")
+
+
+def search_of_clouds(last, **options):
+    pipeline = make_pipeline(
+        DTMFiltration(0.2, bounds=(0, 1), resolution=9),
+        PrivatePersistence(1.0),
+        DiagramFeatures(value_range=(0, 1)),
+        last,
+    )
+    options = {"cv": 2, "random_state": 0, "accountant": PrivacyAccountant(math.inf), **options}
+    return PrivateSearchCV(pipeline, {"dtmfiltration__m": [0.2, 0.4]}, **options)
+
+
+def search_of_rows(scoring, **options):
+    estimator = DPLloyd(2, bounds=(0, 1), delta=0)
+    options = {"random_state": 0, "accountant": PrivacyAccountant(math.inf), **options}
+    return PrivateSearchCV(estimator, {"n_clusters": [2, 3]}, scoring=scoring, **options)
+
+
+# Mistakes behind a release.
+
+
+@pytest.mark.parametrize("last", [NeverFitted(), OfNoClass()])
+def test_search_refuses_a_last_step_that_always_fails_unpaid(last):
+    search = search_of_clouds(last)
+    with pytest.raises(ValueError, match=r"dtmfiltration__m=0\.2 fails on made-up input"):
+        search.fit(CLOUDS, CLASSES)
+    assert len(search.accountant) == 0 and not hasattr(search, "best_params_")
+
+
+def test_search_refuses_a_score_of_a_release_that_always_fails_unpaid():
+    def fails(estimator, X, y):
+        raise KeyError("nothing")
+
+    search = search_of_clouds(LogisticRegression(), scoring=fails)
+    with pytest.raises(ValueError, match="KeyError: 'nothing'"):
+        search.fit(CLOUDS, CLASSES)
+    assert len(search.accountant) == 0
+    search_of_clouds(LogisticRegression(), scoring="accuracy").fit(CLOUDS, CLASSES)
+
+
+def test_search_refuses_a_score_of_rows_that_always_fails_unpaid():
+    def fails(model, X, y):
+        raise KeyError("malady")
+
+    search = search_of_rows((fails, 0, 1))
+    with pytest.raises(ValueError, match="KeyError: 'malady'"):
+        search.fit(ROWS)
+    # With labels, which may be private, the message is dropped.
+    with pytest.raises(ValueError, match="KeyError") as refused:
+        search.fit(ROWS, LABELS)
+    assert "malady" not in str(refused.value) and refused.value.__cause__ is None
+    with pytest.raises(ValueError, match="one number for each row"):
+        search_of_rows((lambda model, X, y: 0.0, 0, 1)).fit(ROWS)
+    assert len(search.accountant) == 0
+
+
+def test_search_rehearses_each_kind_of_candidate_once(monkeypatch):
+    calls = []
+
+    def counting(model, X, y):
+        calls.append((model.n_clusters, len(X)))
+        return np.zeros(len(X))
+
+    search = search_of_rows((counting, 0, 1), law=[1], max_runs=1).fit(ROWS)
+    assert [n for _, n in calls] == [1000, len(ROWS)]
+    calls.clear()
+    search.set_params(param_grid={"n_clusters": [2, 3], "units": ["columns", "bounds"]}).fit(ROWS)
+    assert [n for _, n in calls] == [1000, 1000, len(ROWS)]
+
+
+def test_error_of_one_row_is_the_lowest_score_of_this_row_alone():
+    def strict(model, X, y):
+        if (np.asarray(X)[:, 0] > 0.97).any():
+            raise ValueError("malady")
+        return np.full(len(X), 1.0)
+
+    n_bad = int((ROWS[:, 0] > 0.97).sum())
+    assert 0 < n_bad < 20
+    # Rows of a rehearsal are made up in the box, which no row that fails is in.
+    estimator = DPLloyd(2, bounds=(0, 0.9), delta=0)
+    options = {"epsilon": math.inf, "random_state": 0, "scoring": (strict, -1, 1), "law": [1]}
+    search = PrivateSearchCV(estimator, {"n_clusters": [2]}, **options).fit(ROWS)
+    assert search.best_score_ == len(ROWS) - 2 * n_bad
+
+
+def test_search_refuses_code_of_the_user_between_private_steps():
+    pipeline = make_pipeline(
+        PrivatePCA(2, bounds=(0, 1), delta=0),
+        FunctionTransformer(np.abs),
+        DPLinearDiscriminantAnalysis([0, 1], bounds=([-2, -2], [2, 2]), delta=0),
+    )
+    grid = {"privatepca__epsilon": [1.0]}
+    with pytest.raises(ValueError, match="FunctionTransformer stands after a private step"):
+        PrivateSearchCV(pipeline, grid, scoring="accuracy").fit(ROWS, LABELS)
+    pipeline.steps = [pipeline.steps[1], pipeline.steps[0], pipeline.steps[2]]
+    PrivateSearchCV(pipeline, grid, scoring="accuracy", law=[1]).fit(ROWS, LABELS)
+
+
+# Warnings of candidates.
+
+
+def test_search_warns_as_its_candidates_do_and_once():
+    lda = DPLinearDiscriminantAnalysis(bounds=(0, 1), delta=0)
+    grid = {"epsilon": [0.5, 1.0, 2.0], "adjacency": ["add-remove"]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search = PrivateSearchCV(lda, grid, scoring="accuracy").fit(ROWS, LABELS)
+    assert [each.category for each in caught] == [PrivacyLeakWarning]
+    assert "was given no classes" in str(caught[0].message)
+    assert not search.privacy_guarantee_.public_parameters
+
+
+def test_searches_of_scikit_learn_repeat_no_warning():
+    pipeline = make_pipeline(
+        DTMFiltration(0.2, resolution=9),
+        PrivatePersistence(1.0),
+        DiagramFeatures(value_range=(0, 1)),
+        DecisionTreeClassifier(),
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        GridSearchCV(pipeline, {"dtmfiltration__m": [0.2, 0.3, 0.4]}, cv=2).fit(CLOUDS, CLASSES)
+    texts = [str(each.message) for each in caught]
+    assert len(texts) == len(set(texts)) and any("no bounds" in text for text in texts)
+
+
+# Costs of whole searches.
+
+
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.engines)])
+@pytest.mark.parametrize("kind", [GridSearchCV, RandomizedSearchCV])
+def test_search_of_scikit_learn_is_refused_before_its_first_payment(kind, n_jobs):
+    budget = PrivacyAccountant(5.0, 1e-3)
+    options = {"n_iter": 3, "random_state": 0} if kind is RandomizedSearchCV else {}
+    estimator = DPMoG(bounds=(0, 1), accountant=budget)
+    search = kind(estimator, {"n_components": [1, 2, 3]}, n_jobs=n_jobs, **options)
+    with pytest.raises(PrivacyBudgetExceeded, match="asked for epsilon=16") as refused:
+        search.fit(ROWS)
+    assert len(budget) == 0 and "planned_loss" in refused.value.__notes__[0]
+    enough = PrivacyAccountant(16.0, 1e-3)
+    search.set_params(estimator__accountant=enough).fit(ROWS)
+    assert len(enough) == 16
+
+
+def test_cross_validation_is_refused_before_its_first_payment():
+    budget = PrivacyAccountant(3.0, 1e-3)
+    estimator = make_pipeline(FunctionTransformer(), DPMoG(1, bounds=(0, 1), accountant=budget))
+    for call in (cross_val_score, cross_validate):
+        with pytest.raises(PrivacyBudgetExceeded, match="asked for epsilon=5"):
+            call(estimator, ROWS)
+    assert len(budget) == 0
+    cross_val_score(estimator, ROWS, cv=3)
+    assert len(budget) == 3
+
+
+def test_search_whose_cost_is_unknown_pays_while_the_budget_lasts():
+    budget = PrivacyAccountant(2.0)
+    lda = DPLinearDiscriminantAnalysis([0, 1], delta=0, bounds=(0, 1), accountant=budget)
+    ensemble = BaggingClassifier(lda, n_estimators=1, random_state=0)
+    search = GridSearchCV(ensemble, {"estimator__epsilon": [1.0]}, cv=3, error_score="raise")
+    with pytest.raises(PrivacyBudgetExceeded, match="left: epsilon=0"):
+        search.fit(ROWS, LABELS)
+    assert len(budget) == 2
