@@ -105,8 +105,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         Otherwise, the score is a private sum over rows: ``"accuracy"``, ``"log_likelihood"`` (of
         a mixture), ``"inertia"`` (of k-means), or a tuple of a function of (estimator, X, y), and
         the lowest and the highest score. The function returns one score for each row, which must
-        depend on the fitted estimator and on this row alone. It must not raise an error for any
-        row.
+        depend on the fitted estimator and on this row alone. A row for which it raises an error
+        has the lowest score.
     score_share : float, default=0.1
         Share of the loss of a run that a private score costs, in (0, 0.9].
     cv : int, cross-validation generator or iterable, default=5
@@ -157,10 +157,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
     .. rubric:: Privacy
 
     One fit releases the best run: its parameters, its fitted estimator and its score. It is
-    (epsilon, delta)-differentially private for the neighbours and the unit of its candidates, for
-    which one record is replaced, or added or removed. The loss follows from the curve of the loss
-    of one run and from the law of their number. Nothing is said about other runs, not even whether
-    they failed. The time of a fit depends on the number of runs, unless ``pad`` is True: given
+    (epsilon, delta)-differentially private for the neighbours and the unit of its candidates,
+    for which one record is replaced, or added or removed. The loss follows from the curve of
+    the loss of one run and from the law of their number. Nothing is said about other runs, not
+    even whether they failed. What any candidate refuses is refused before the payment, which is
+    visible. The time of a fit depends on the number of runs, unless ``pad`` is True: given
     ``k`` runs, the loss is at most that of ``k`` runs together.
 
     References
@@ -248,8 +249,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the search. Nothing is spent.
         ValueError
-            If a candidate is not private, if candidates protect different units, or if the score
-            is not private. Nothing is spent.
+            If a candidate is not private, if candidates protect different units, if the score is
+            not private, if a candidate refuses the input, or if it fails on made-up input. Nothing
+            is spent.
         """
         refuse_dask(X)
         plan = SearchPlan.of(self, _PublicShape.of(X))

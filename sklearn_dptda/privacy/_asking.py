@@ -1,6 +1,6 @@
 """What would refuse its input, asked before the first payment of a whole call.
 
-A refusal is visible, and after a payment it would be an output that nobody has paid for. Before a
+A refusal is visible, and after a payment it would be an output that was not paid for. Before a
 private estimator pays inside of a pipeline, a union or a column transformer, the other parts are
 therefore asked what they would refuse. Inside of a search or a cross-validation of scikit-learn,
 its whole cost is compared with the budget.
