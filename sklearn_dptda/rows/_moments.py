@@ -347,10 +347,6 @@ class FitBudget(ABC):
         """Privacy loss of a choice."""
 
     @abstractmethod
-    def pure_epsilon(self, share: float) -> float:
-        """The epsilon of a purely private release that takes a share."""
-
-    @abstractmethod
     def rest(self, spent: float) -> Self:
         """Remaining budget after a share, which may depend on earlier releases."""
 
@@ -473,10 +469,6 @@ class GaussianBudget(FitBudget):
         # The zCDP of a choice is one eighth of the square of its loss (bounded range).
         return 2 * self.total * math.sqrt(share)
 
-    def pure_epsilon(self, share: float) -> float:
-        # The zCDP of a pure release is at most half of the square of its epsilon.
-        return self.total * math.sqrt(share)
-
 
 class LaplaceBudget(FitBudget):
     """Laplace noise; ``total`` is the epsilon of all releases together."""
@@ -499,9 +491,6 @@ class LaplaceBudget(FitBudget):
 
     def choice_epsilon(self, share: float) -> float:
         return self.total * share * ROUND_DOWN
-
-    def pure_epsilon(self, share: float) -> float:
-        return self.choice_epsilon(share)
 
 
 def _lattice_scale(scale: float, rows: Rows) -> float:
