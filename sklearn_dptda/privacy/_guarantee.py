@@ -429,7 +429,6 @@ class PrivacyGuarantee:
             seeded=self.seeded or other.seeded,
             exact=self.exact and other.exact,
             public_parameters=self.public_parameters and other.public_parameters,
-            rho=self.charge.concentrated + other.charge.concentrated,
             labels=self.labels or other.labels,
             law=sum_of_laws([(self, 1), (other, 1)]),
         )

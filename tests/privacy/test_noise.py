@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
-from sklearn_dptda.privacy._noise import flip_numerator, spawn_seeds
+from sklearn_dptda.privacy._noise import _BULK, _measurement, flip_numerator, spawn_seeds
 from tests.privacy._randomized_response import randomized_response
 
 SEEDS = [None, 3]
@@ -73,6 +73,19 @@ def test_noise_source_draws_discrete_laws_at_their_scale(law, scale, seed):
     assert fits(draws, law, scale)
     assert not fits(draws, law, 0.8 * scale)
     assert not fits(draws, law, 1.25 * scale)
+
+
+@pytest.mark.parametrize("law", ["discrete_laplace", "discrete_gaussian"])
+def test_noise_source_draws_few_integers_at_their_scale(law):
+    # OpenDP draws them. Its own map states the loss of a change by one: an epsilon, or zCDP.
+    loss = {"discrete_laplace": 1 / 3.0, "discrete_gaussian": 1 / (2 * 3.0**2)}[law]
+    measurement = _measurement(law.removeprefix("discrete_"), 3.0, 0)
+    assert measurement.map(1) == pytest.approx(loss, rel=1e-9)
+    noise = NoiseSource(None)
+    draws = np.concatenate([getattr(noise, law)(3.0, _BULK - 1) for _ in range(N // _BULK)])
+    assert fits(draws, law, 3.0)
+    assert not fits(draws, law, 0.8 * 3.0)
+    assert not fits(draws, law, 1.25 * 3.0)
 
 
 def test_noise_source_mixes_up_no_laws_and_scales_in_turn():
