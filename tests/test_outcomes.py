@@ -566,6 +566,10 @@ def other_pipelines():
     pca = PrivatePCA(2, bounds=(0, 1), random_state=0)
     yield make_pipeline(make_pipeline(pca), make_pipeline("passthrough", lda))
     yield make_pipeline(make_union(pca, instance("DPLloyd")), lda)
+    grid = {"classes": [[0, 1, 7, 8], [0, 1]]}
+    yield make_pipeline(
+        pca, PrivateSearchCV(clone(lda).set_params(random_state=None), grid, scoring="accuracy")
+    )
     yield make_pipeline(pca, LogisticRegression())
     yield make_pipeline(SimpleImputer(strategy="constant", fill_value=0.5), pca, lda)
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
+from sklearn.utils.validation import _num_samples
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
@@ -268,7 +269,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
 
     def _refuse_labels(self, X: Any, y: Any, people: Any) -> None:
         if y is None or not of_dask(y):
-            self._check_labels(len(X), self._coded(y)[0], people)
+            self._check_labels(_num_samples(X), self._coded(y)[0], people)
 
     def _check_labelled(self, table: Any) -> Any:
         is_array = open_frame(table) is None

@@ -36,6 +36,7 @@ from sklearn_dptda.model_selection._release_once import parameters_named
 from sklearn_dptda.model_selection._search_runs import (
     Run,
     SearchPlan,
+    candidates_of,
     leaves_of,
     one_run,
     part_of,
@@ -50,6 +51,7 @@ from sklearn_dptda.privacy import (
     PrivacyTags,
     PrivateEstimatorMixin,
 )
+from sklearn_dptda.privacy._asking import ask_later
 from sklearn_dptda.privacy._estimator import is_private, refused_without_trace
 from sklearn_dptda.privacy._guarantee import kind_of_unit
 from sklearn_dptda.privacy._release import learnt
@@ -289,6 +291,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         self._keep(plan, best, guarantee)
         seeds.keep_result(self._result())
         return self
+
+    def _refuse_later(self, X: Any, y: Any = None, groups: Any = None) -> None:
+        """Refuse ids and labels that a candidate would refuse, before an earlier step is paid."""
+        for candidate in candidates_of(self)[1]:
+            ask_later([("candidate", candidate)], X, y, {})
 
     def _people(self, plan: SearchPlan, X: Any) -> tuple[Any, Any]:
         """Return rows for a private score, and the id of the person of each of them, if any."""

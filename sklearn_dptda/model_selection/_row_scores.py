@@ -45,11 +45,7 @@ class RowScore(NamedTuple):
 
     def total(self, model: Any, X: Any, y: Any, ids: Any = None) -> int:
         """Return the sum over rows of integers in [-_HALF, _HALF]; people count as one row."""
-        try:
-            steps = self.steps(model, X, y)
-        except Exception:
-            # The error of one row must not decide about the scores of others.
-            steps = np.array([self._steps_of_row(model, X, y, place) for place in range(len(X))])
+        steps = self._steps_apart(model, X, y)
         if ids is not None:
             _, codes = codes_of(ids)
             n_rows = np.bincount(codes)
@@ -66,13 +62,20 @@ class RowScore(NamedTuple):
         shares = np.clip(np.nan_to_num((scores - middle) / half, nan=-1.0), -1.0, 1.0)
         return np.rint(shares * _HALF).astype(np.int64)
 
-    def _steps_of_row(self, model: Any, X: Any, y: Any, place: int) -> int:
-        """Return the score of one row, the lowest one if it raises an error."""
-        row, label = (part if part is None else _safe_indexing(part, [place]) for part in (X, y))
+    def _steps_apart(self, model: Any, X: Any, y: Any) -> IntArray:
+        """Return the scores of rows, the lowest one for each row that raises an error.
+
+        The error of one row must not decide about the scores of others. The rows are halved until
+        those that raise errors are alone.
+        """
         try:
-            return int(self.steps(model, row, label)[0])
+            return self.steps(model, X, y)
         except Exception:
-            return -_HALF
+            if len(X) == 1:
+                return np.array([-_HALF])
+        halves = np.array_split(np.arange(len(X)), 2)
+        parts = [[None if p is None else _safe_indexing(p, h) for p in (X, y)] for h in halves]
+        return np.concatenate([self._steps_apart(model, *part) for part in parts])
 
     def in_units(self, total: int) -> float:
         """Return a total in the units of the score, in which the middle of the range is 0."""

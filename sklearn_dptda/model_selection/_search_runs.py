@@ -92,7 +92,7 @@ class SearchPlan:
         payer = ledger_of(search._payer())
         _check_parameters(search.estimator, payer)
         with same_copies(search.estimator):
-            settings, templates = _candidates(search)
+            settings, templates = candidates_of(search)
         for each in templates:
             _check_parameters(each, payer)
         if search.epsilon is None:
@@ -318,7 +318,7 @@ def _owner(estimator: Any, name: str) -> Any:
     return estimator.get_params().get(name.rpartition("__")[0], estimator)
 
 
-def _candidates(search: Any) -> tuple[list[dict[str, Any]], list[Any]]:
+def candidates_of(search: Any) -> tuple[list[dict[str, Any]], list[Any]]:
     """Return the settings of the grid, and unfitted estimators with them."""
     grid = search.param_grid
     kinds = [grid] if isinstance(grid, Mapping) else list(grid)

@@ -23,6 +23,7 @@ import sklearn.model_selection._search
 import sklearn.model_selection._validation
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
@@ -75,7 +76,7 @@ def output_if_unpaid(
             try:
                 X = output_if_unpaid(part, X, y, _of_part(params, name))
             except Accepted:
-                _ask_later(estimator.steps[place + 1 :], given, y, params)
+                ask_later(estimator.steps[place + 1 :], given, y, params)
                 raise
         return X
     if isinstance(estimator, FeatureUnion):
@@ -115,14 +116,16 @@ def _of_part(params: Mapping[str, Any], name: str) -> dict[str, Any]:
     return own if "groups" not in params else {"groups": params["groups"], **own}
 
 
-def _ask_later(steps: Sequence[tuple[Any, ...]], X: Any, y: Any, params: Mapping[str, Any]) -> None:
+def ask_later(steps: Sequence[tuple[Any, ...]], X: Any, y: Any, params: Mapping[str, Any]) -> None:
     """Ask later steps of a pipeline, given the labels, and the ids in the input of the pipeline."""
     for name, step, *_ in steps:
         own = _of_part(params, name)
         if isinstance(step, Pipeline | FeatureUnion | ColumnTransformer):
-            _ask_later(_named_parts(step), X, y, own)
+            ask_later(_named_parts(step), X, y, own)
         elif hasattr(step, "_refuse_later"):
             step._refuse_later(X, y, **{k: v for k, v in own.items() if k == "groups"})
+        elif isinstance(step, BaseSearchCV):
+            ask_later([("estimator", step.estimator)], X, y, own)
         elif y is not None and _predicts(step):
             _check_labels(step, X, y)
 
@@ -143,6 +146,8 @@ def _predicts(step: Any) -> bool:
 
 def _check_labels(step: Any, X: Any, y: Any) -> None:
     """Refuse labels that a step of scikit-learn would refuse when an earlier step has paid."""
+    if hasattr(y, "tocsr") or hasattr(y, "dask"):
+        return
     if hasattr(X, "__len__") and hasattr(y, "__len__"):
         check_consistent_length(X, y)
     try:
@@ -176,7 +181,7 @@ def ask_before_payment(estimator: Any) -> None:
         later = parts[place + 1 :]
         with _quiet():
             if isinstance(composite, Pipeline):
-                _ask_later(later, X, y, params)
+                ask_later(later, X, y, params)
             elif not any(holds_payer(part.estimator) for part in parts[:place]):
                 with asking("statistic"):
                     _would_pay([p for p in later if holds_payer(p.estimator)], y, params)
@@ -240,15 +245,20 @@ def refuse_dear_search() -> None:
 
 def _planned_call(frame: FrameType) -> dict[str, Any] | None:
     """Return the arguments of a plan for a search or a cross-validation that begins to clone."""
-    file, name, found = frame.f_code.co_filename, frame.f_code.co_name, frame.f_locals
-    if file == sklearn.model_selection._search.__file__ and name == "fit":
-        # Later clones are those of candidates.
-        given = {"estimator": found["self"], "method": "fit"} if "parallel" not in found else None
-    elif file == sklearn.model_selection._validation.__file__ and name == "cross_validate":
+    # Local variables of a frame are only read where they are needed, because Python copies them.
+    where = frame.f_code.co_filename, frame.f_code.co_name
+    if where == (sklearn.model_selection._search.__file__, "fit"):
+        found = frame.f_locals
+        # Later clones are those of candidates. Of a halving search, only a bound is known.
+        if "parallel" in found or hasattr(found["self"], "resource"):
+            return None
+        given = {"estimator": found["self"], "method": "fit"}
+    elif where == (sklearn.model_selection._validation.__file__, "cross_validate"):
+        found = frame.f_locals
         if found.get("parallel") is None or found["parallel"] in _PLANNED:
             return None
         _PLANNED.add(found["parallel"])
         given = {key: found[key] for key in ("estimator", "cv", "scoring", "return_train_score")}
     else:
-        given = None
-    return given and {"X": found["X"], "y": found["y"], **given}
+        return None
+    return {"X": found["X"], "y": found["y"], **given}

@@ -142,9 +142,10 @@ def fits_around() -> Iterator[tuple[Any, Any, Any, Mapping[str, Any]]]:
     If a part is fitted in a thread or process of its own, the composite is not found.
     """
     for frame in frames():
-        kinds, found = _COMPOSITES.get(frame.f_code.co_filename), frame.f_locals
+        kinds = _COMPOSITES.get(frame.f_code.co_filename)
         if kinds is None or not frame.f_code.co_name.startswith("fit"):
             continue
+        found = frame.f_locals
         if isinstance(found.get("self"), kinds) and "X" in found:
             params = found.get("params", found.get("fit_params"))
             yield found["self"], found["X"], found.get("y"), params or {}

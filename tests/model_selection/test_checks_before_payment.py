@@ -29,6 +29,7 @@ from sklearn_dptda.cluster import DPLloyd, DPMoG
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.model_selection import PrivateSearchCV
+from sklearn_dptda.model_selection._row_scores import RowScore
 from sklearn_dptda.privacy import PrivacyLeakWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:At epsilon")
@@ -135,6 +136,33 @@ def test_error_of_one_row_is_the_lowest_score_of_this_row_alone():
     options = {"epsilon": math.inf, "random_state": 0, "scoring": (strict, -1, 1), "law": [1]}
     search = PrivateSearchCV(estimator, {"n_clusters": [2]}, **options).fit(ROWS)
     assert search.best_score_ == len(ROWS) - 2 * n_bad
+
+
+def test_errors_of_rows_are_found_by_halves():
+    calls = []
+
+    def strict(model, X, y):
+        calls.append(len(X))
+        if (np.asarray(X)[:, 0] == ROWS[77, 0]).any():
+            raise ValueError("malady")
+        return np.asarray(X)[:, 1]
+
+    score = RowScore(strict, 0.0, 1.0)
+    others = np.delete(ROWS, 77, axis=0)
+    assert score.total(None, ROWS, None) == score.total(None, others, None) - 2**20
+    # 200 rows are halved eight times, and the rows without row 77 are scored at once.
+    assert len(calls) <= 1 + 2 * 8 + 1
+
+
+def test_pipeline_asks_searches_of_scikit_learn_behind_a_private_step():
+    lda = DPLinearDiscriminantAnalysis([0, 1], bounds=([-2, -2], [2, 2]), delta=0)
+    pca = PrivatePCA(2, bounds=(0, 1), delta=0)
+    pipeline = make_pipeline(pca, GridSearchCV(lda, {"epsilon": [1.0]}, cv=2))
+    labels = LABELS.copy()
+    labels[3] = 7
+    with PrivacyAccountant(math.inf) as budget, pytest.raises(ValueError, match="not in classes"):
+        pipeline.fit(ROWS, labels)
+    assert len(budget) == 0
 
 
 def test_search_refuses_code_of_the_user_between_private_steps():
