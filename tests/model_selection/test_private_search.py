@@ -382,6 +382,19 @@ def test_scores_by_name_are_bounded_and_prefer_better_models():
     assert scaled.total(centres, X * columns, None) == pytest.approx(total)
 
 
+def test_inertia_of_a_row_with_gaps_is_that_of_its_known_values():
+    model = DPLloyd(2, epsilon=math.inf, delta=0, bounds=(0, 1), missing=True, random_state=0)
+    model.fit(np.tile([[0.1, 0.1, 0.1], [0.9, 0.9, 0.9]], (20, 1)))
+    centres = np.array([[0.1, 0.2, 0.3], [0.9, 0.8, 0.7]])
+    model.cluster_centers_ = centres
+    score = row_score("inertia", model, 3)
+    rows = np.array([[0.1, 0.2, 0.3], [0.3, np.nan, 0.3], [np.nan, np.nan, 0.8], [np.nan] * 3])
+    # In half widths of the box: (2 * 0.2)**2 and (2 * 0.1)**2.
+    steps = [0.0, 0.16, 0.04, 0.0]
+    found = score.in_units(1) * (score.steps(model, rows, None) - 2**20)
+    assert -found == pytest.approx(steps, abs=1e-5)
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e7])
 def test_inertia_of_a_row_depends_on_this_row_alone(offset, rng):
     # The rounding of a product of matrices moved the sum of the others by a whole row.
