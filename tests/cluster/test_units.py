@@ -177,3 +177,14 @@ def test_standardised_rows_have_unit_variance_and_known_units():
     covariances = data.covariances_back(np.array([np.eye(6)]))[0]
     assert data.back(means) - data.centre == pytest.approx(np.diag(data.scales))
     assert covariances == pytest.approx(np.diag(data.scales**2))
+
+
+def test_rows_are_assigned_in_the_units_of_the_steps():
+    # Without noise, steps end at centres that are the means of the rows that predict assigns.
+    X, _ = with_uniform_columns(1)
+    options = {"epsilon": math.inf, "delta": 0, "covariance_share": 0, "random_state": 0}
+    model = DPLloyd(3, bounds=(-20, 20), n_iter=60, **options).fit(X)
+    assert model.units_.max() > 5 * model.units_.min()
+    labels = model.predict(X)
+    means = np.array([X[labels == k].mean(axis=0) for k in range(3)])
+    assert np.abs((means - model.cluster_centers_) / model.units_).max() < 0.05
