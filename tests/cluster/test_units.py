@@ -179,7 +179,7 @@ def test_standardised_rows_have_unit_variance_and_known_units():
     assert covariances == pytest.approx(np.diag(data.scales**2))
 
 
-def test_rows_are_assigned_in_the_units_of_the_steps():
+def test_steps_end_at_the_means_of_the_rows_that_predict_assigns():
     # Without noise, steps end at centres that are the means of the rows that predict assigns.
     X, _ = with_uniform_columns(1)
     options = {"epsilon": math.inf, "delta": 0, "covariance_share": 0, "random_state": 0}
