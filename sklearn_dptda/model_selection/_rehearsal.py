@@ -7,19 +7,23 @@ Proof: doc/theory/private_search.md, "Refusals".
 """
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
 from sklearn_dptda._typing import Bounds
+from sklearn_dptda.filtration._estimator import BaseFiltration
 from sklearn_dptda.model_selection._release_once import parameters_named
 from sklearn_dptda.model_selection._search_runs import SearchPlan, fit_behind_release, paying
 from sklearn_dptda.privacy import NoiseWarning, PrivacyLeakWarning
-from sklearn_dptda.privacy._asking import Accepted, asking, output_if_unpaid
+from sklearn_dptda.privacy._asking import REHEARSING, Accepted, asking, output_if_unpaid
+from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._frames import frame_like, open_frame, without_column
@@ -42,7 +46,7 @@ def check_input(plan: SearchPlan, X: Any, y: Any) -> None:
         model = candidate if plan.n_front is None else candidate[: plan.n_front]
         with (
             warnings.catch_warnings(record=True) as caught,
-            asking("statistic" if place else "payment"),
+            asking("statistic" if place and not _computes_between(model) else "payment"),
             suppress(Accepted),
         ):
             warnings.simplefilter("always")
@@ -52,6 +56,15 @@ def check_input(plan: SearchPlan, X: Any, y: Any) -> None:
         said |= {(each.category, str(each.message)): None for each in heard}
     for category, message in said:
         warn_caller(message, category)
+
+
+def _computes_between(model: Any) -> bool:
+    """Whether a step without privacy receives exact statistics, of which it may refuse some."""
+    if not isinstance(model, Pipeline):
+        return False
+    kinds = [isinstance(step, BaseFiltration) or is_private(step) for _, step in model.steps]
+    first = next((i for i, (_, s) in enumerate(model.steps) if isinstance(s, BaseFiltration)), None)
+    return first is not None and not all(kinds[first:])
 
 
 def rehearse(plan: SearchPlan, X: Any, y: Any, splits: Any) -> None:
@@ -80,8 +93,20 @@ def _error_of_rehearsal(
     plan: SearchPlan, place: int, seed: int, X: Any, y: Any, splits: Any
 ) -> Exception | None:
     """Return the error of one run of a candidate on made-up input, or None."""
+    token = REHEARSING.set(True)
+    try:
+        return _error_on_made_up(plan, place, seed, X, y, splits)
+    finally:
+        REHEARSING.reset(token)
+
+
+def _error_on_made_up(
+    plan: SearchPlan, place: int, seed: int, X: Any, y: Any, splits: Any
+) -> Exception | None:
     model = paying(plan, place, seed)
-    made_up = _made_up(X, model, np.random.default_rng(seed))
+    # Labels of a release, and therefore the number of samples, are public.
+    n_rows = _ROWS if plan.n_front is None else len(X)
+    made_up = _made_up(X, model, n_rows, np.random.default_rng(seed))
     if made_up is None:
         return None
     try:
@@ -100,6 +125,9 @@ def _rehearse_rows(plan: SearchPlan, model: Any, rows: Any, y: Any) -> None:
     assert plan.score is not None
     labels = _made_up_labels(y, model, len(rows))
     model.fit(rows, labels)
+    if labels is None and y is not None:
+        # Which labels the score takes is only known from the records.
+        return
     (column,) = {None, *parameters_named(model, "groups").values()} - {None} or {None}
     plan.score.steps(model, without_column(rows, column), labels)
 
@@ -108,7 +136,7 @@ def _rehearse_release(plan: SearchPlan, model: Any, clouds: Any, y: Any, splits:
     n = len(clouds)
     some = model[: plan.n_front].fit_transform(clouds[:_CLOUDS])
     places = np.arange(n) % min(n, _CLOUDS)
-    released = some[places] if hasattr(some, "shape") else [some[i] for i in places]
+    released = _safe_indexing(some, places) if hasattr(some, "shape") else [some[i] for i in places]
     fit_behind_release(plan, model, released, y, splits)
 
 
@@ -134,19 +162,19 @@ def _kind(value: Any) -> Any:
         return Real
     if isinstance(value, BaseEstimator | Sequence | Mapping | np.ndarray):
         return type(value)
-    return value if callable(value) else type(value)
+    return value if callable(value) and isinstance(value, Hashable) else type(value)
 
 
 # Made-up input.
 
 
-def _made_up(X: Any, model: Any, rng: np.random.Generator) -> Any:
+def _made_up(X: Any, model: Any, n_rows: int, rng: np.random.Generator) -> Any:
     """Return made-up input like ``X``, a table or a list of clouds, or None for other input."""
     box = _box(model)
     if isinstance(X, list | tuple) or np.ndim(X) == 3:
         clouds = [_made_up_cloud(each, box, rng) for each in X]
         return None if any(each is None for each in clouds) else clouds
-    return _made_up_table(X, _ROWS, box, rng)
+    return _made_up_table(X, n_rows, box, rng)
 
 
 def _made_up_cloud(cloud: Any, box: Bounds, rng: np.random.Generator) -> Any:
@@ -179,9 +207,9 @@ def _box(model: Any) -> Bounds:
 
 
 def _made_up_labels(y: Any, model: Any, n: int) -> Any:
-    """Return labels of all kinds that may occur: a public list, or those that occur."""
-    if y is None:
-        return None
+    """Return labels from a public list, or None if there is none."""
     lists = [each for each in parameters_named(model, "classes").values() if each is not None]
-    kinds = np.unique(np.asarray(lists[0] if lists else y))
+    if y is None or not lists:
+        return None
+    kinds = np.unique(np.asarray(lists[0]))
     return kinds[np.arange(n) % len(kinds)]

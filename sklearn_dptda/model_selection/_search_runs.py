@@ -18,7 +18,6 @@ from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid, ParameterSampler, cross_val_score
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from sklearn_dptda._typing import FloatArray
@@ -386,11 +385,17 @@ def _check_places(candidate: Any) -> None:
                     "Each part of a union must release in transform, because the others would "
                     "pass records on without privacy."
                 )
-    for step in _of_unknown_code(candidate):
+    for step in _of_records_after_payment(candidate):
         raise ValueError(
             f"{type(step).__name__} stands after a private step that releases in fit, where it "
-            "receives records. If it failed for some of them, the result of the search would tell. "
-            "Make it the first step, where its refusals are seen before anything is paid."
+            "receives records. If it failed for some of them, or made values too large for the "
+            "next step, the result of the search would tell. Make it the first step, where its "
+            "refusals are seen before anything is paid."
+        )
+    for step in _random_before_payment(candidate):
+        raise ValueError(
+            f"{type(step).__name__} is random and comes before a private step, so that each run "
+            "would see other rows than those that were checked. Set its random_state."
         )
     if _n_front(candidate) is None and "transform" in _releasing_methods(candidate):
         raise ValueError(
@@ -399,17 +404,29 @@ def _check_places(candidate: Any) -> None:
         )
 
 
-def _of_unknown_code(candidate: Any) -> Iterator[Any]:
-    """Yield steps with code of the user that receive records after a payment."""
+def _of_records_after_payment(candidate: Any) -> Iterator[Any]:
+    """Yield steps without privacy that receive records after a payment.
+
+    Of steps that learn from records, a warning says that no guarantee covers them.
+    """
     paid = False
     for step in leaves_of(candidate):
         if is_private(step):
-            paid = paid or get_tags(step).privacy.releases == "fit"
             if get_tags(step).privacy.releases == "transform":
                 return
-        own = type(step).__module__.partition(".")[0] in ("sklearn", "sklearn_dptda")
-        if paid and (isinstance(step, FunctionTransformer) or not (own or is_private(step))):
+            paid = True
+        elif paid and not learners_in([step])[0]:
             yield step
+
+
+def _random_before_payment(candidate: Any) -> Iterator[Any]:
+    """Yield steps without privacy and without a seed before a private one."""
+    waiting: list[Any] = []
+    for step in leaves_of(candidate):
+        if is_private(step):
+            yield from waiting
+        elif getattr(step, "random_state", 0) is None:
+            waiting.append(step)
 
 
 def _releasing_methods(step: Any) -> set[str]:

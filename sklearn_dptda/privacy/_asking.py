@@ -21,9 +21,9 @@ from weakref import WeakSet
 import numpy as np
 import sklearn.model_selection._search
 import sklearn.model_selection._validation
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
-from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
@@ -34,6 +34,8 @@ from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded
 # Where a fit stops while it is asked: at its payment, or before exact statistics as well.
 Stop = Literal["payment", "statistic"]
 _STOP: ContextVar[Stop | None] = ContextVar("_STOP", default=None)
+# Whether the records of this thread are made up, so that nothing has to be paid for.
+REHEARSING: ContextVar[bool] = ContextVar("REHEARSING", default=False)
 
 
 class Accepted(BaseException):
@@ -48,7 +50,9 @@ def asking(stop: Stop) -> Iterator[None]:
     """Let fits in this block raise :class:`Accepted` in place of a payment."""
     token = _STOP.set(stop)
     try:
-        yield
+        # Other threads and processes would not know that they are only asked.
+        with parallel_config(backend="sequential", n_jobs=1):
+            yield
     finally:
         _STOP.reset(token)
 
@@ -110,10 +114,9 @@ def _would_pay(parts: Sequence[_Part], y: Any, params: Mapping[str, Any]) -> boo
 
 
 def _of_part(params: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the arguments of ``fit`` for one step: those with its name, or routed ids."""
+    """Return the arguments of ``fit`` with the name of a step. Routed ones are unknown."""
     prefix = f"{name}__"
-    own = {key.removeprefix(prefix): v for key, v in params.items() if key.startswith(prefix)}
-    return own if "groups" not in params else {"groups": params["groups"], **own}
+    return {key.removeprefix(prefix): v for key, v in params.items() if key.startswith(prefix)}
 
 
 def ask_later(steps: Sequence[tuple[Any, ...]], X: Any, y: Any, params: Mapping[str, Any]) -> None:
@@ -122,10 +125,8 @@ def ask_later(steps: Sequence[tuple[Any, ...]], X: Any, y: Any, params: Mapping[
         own = _of_part(params, name)
         if isinstance(step, Pipeline | FeatureUnion | ColumnTransformer):
             ask_later(_named_parts(step), X, y, own)
-        elif hasattr(step, "_refuse_later"):
+        elif hasattr(type(step), "_refuse_later"):
             step._refuse_later(X, y, **{k: v for k, v in own.items() if k == "groups"})
-        elif isinstance(step, BaseSearchCV):
-            ask_later([("estimator", step.estimator)], X, y, own)
         elif y is not None and _predicts(step):
             _check_labels(step, X, y)
 
@@ -228,19 +229,27 @@ def refuse_dear_search() -> None:
         return
     for frame in frames():
         call = _planned_call(frame)
-        if call is None:
+        if call is None or _has_name(call["estimator"]):
             continue
         token = _PLANNING.set(True)
         # Costs are planned on a higher floor, which is loaded only if there is a search.
         package = sys.modules[__name__.partition(".")[0]]
         try:
             with _quiet(), suppress(ValueError, TypeError):
-                package.model_selection.check_budget(**call)
+                plan = package.model_selection.planned_loss(**call)
+                # A bound may be more than the search will cost.
+                if not plan.at_most:
+                    plan.check()
         except PrivacyBudgetExceeded as error:
             error.add_note("This is the cost of all fits. planned_loss lists them.")
             raise
         finally:
             _PLANNING.reset(token)
+
+
+def _has_name(estimator: Any) -> bool:
+    """Whether a step pays under a name, where a search that is made again pays nothing."""
+    return any(hasattr(value, "without_key") for value in nested(estimator))
 
 
 def _planned_call(frame: FrameType) -> dict[str, Any] | None:

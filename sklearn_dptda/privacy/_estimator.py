@@ -425,9 +425,7 @@ class PrivateEstimatorMixin(EstimatorMixin, BaseEstimator):
         super().__setstate__({name: value for name, value in state.items() if name != FRESH})
 
     def __sklearn_clone__(self) -> Self:
-        # Under a name, a search that is made again pays nothing.
-        if not isinstance(self.accountant, NamedAccountant):
-            refuse_dear_search()
+        refuse_dear_search()
         twin: Self = super().__sklearn_clone__()
         return twin
 

@@ -215,7 +215,9 @@ def _choices(X, names, categories, gaps):
 
 def _holds_booleans(column):
     """Whether a column without a type holds truth values, of which some are missing."""
-    if kind_of(column) != "O":
+    # In a frame, other objects are refused. In an array, they would be numbers, so that one record
+    # would decide about the kind of its column.
+    if isinstance(column, np.ndarray) or kind_of(column) != "O":
         return False
     known = [value for value in column if not is_missing(value)]
     return len(known) > 0 and all(isinstance(value, bool | np.bool_) for value in known)

@@ -59,7 +59,8 @@ def frame_like(X: Any, n_rows: int, numbers: Callable[[int], np.ndarray]) -> Any
         kind = kind_of(column)
         if kind not in "if":
             return None
-        values = numbers(n_rows) if kind == "f" else np.arange(n_rows)
+        # The shortest integers count up to 127.
+        values = numbers(n_rows) if kind == "f" else np.arange(n_rows) % 128
         columns[column.name] = nw.new_series(
             column.name, values, dtype=column.dtype, backend=frame.implementation
         )

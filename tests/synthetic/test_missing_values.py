@@ -259,6 +259,15 @@ def test_private_measure_releases_the_same_whether_pandas_has_booleans_or_object
     objects.loc[3, "b"] = None
     private = PrivateMeasure(9.0, {"a": (0, 1)}, missing=missing, random_state=0).fit(objects)
     assert set(private.sample(300, 0)["b"].dropna()) == {True, False}
+    # In an array, a number is accepted as well, so that one record must not decide about the kind.
+    drawn = [
+        PrivateMeasure(9.0, (0, 1), missing=True, random_state=0).fit(each).sample(9, 0)
+        for each in (
+            objects.to_numpy(),
+            objects.assign(b=objects["b"].mask(objects.index == 0, 1.0)).to_numpy(),
+        )
+    ]
+    assert drawn[0].dtype == drawn[1].dtype == float
     objects.loc[3, "b"] = "malady"
     with pytest.raises(ValueError, match="column 'b' is not numeric") as refused:
         PrivateMeasure(9.0, {"a": (0, 1)}, missing=missing).fit(objects)

@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 
 from sklearn_dptda._typing import Adjacency, FloatArray
 from sklearn_dptda.privacy import NoiseSource, PrivacyTags
+from sklearn_dptda.privacy._asking import REHEARSING
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import as_arrays, release, state
 from sklearn_dptda.privacy.neighbours import (
@@ -322,11 +323,12 @@ def structure(value: Any, ragged: bool) -> Any:
 
 @contextmanager
 def watched_noise(action: Callable[[], object]) -> Iterator[None]:
-    """Call an action each time a source of noise is created in this process."""
+    """Call an action each time a source of noise is created for records in this process."""
     original = NoiseSource.__init__
 
     def watched(self: NoiseSource, *args: Any, **kwargs: Any) -> None:
-        action()
+        if not REHEARSING.get():
+            action()
         original(self, *args, **kwargs)
 
     with mock.patch.object(NoiseSource, "__init__", watched):
