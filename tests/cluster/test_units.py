@@ -180,11 +180,13 @@ def test_standardised_rows_have_unit_variance_and_known_units():
 
 
 def test_steps_end_at_the_means_of_the_rows_that_predict_assigns():
-    # Without noise, steps end at centres that are the means of the rows that predict assigns.
-    X, _ = with_uniform_columns(1)
+    # Without noise, steps end at centres that are the means of the rows that predict assigns. Where
+    # one column has tight clusters, its unit decides about rows between the centres.
+    rng = np.random.default_rng(1)
+    tight = 10.0 * (np.arange(4000) % 3) + rng.normal(0, 0.3, 4000)
+    X = np.c_[tight, rng.uniform(-15, 15, (4000, 2))]
     options = {"epsilon": math.inf, "delta": 0, "covariance_share": 0, "random_state": 0}
     model = DPLloyd(3, bounds=(-20, 20), n_iter=60, **options).fit(X)
-    assert model.units_.max() > 5 * model.units_.min()
     labels = model.predict(X)
     means = np.array([X[labels == k].mean(axis=0) for k in range(3)])
-    assert np.abs((means - model.cluster_centers_) / model.units_).max() < 0.05
+    assert np.abs((means - model.cluster_centers_) / model.units_).max() < 0.04
