@@ -62,9 +62,10 @@ def _computes_between(model: Any) -> bool:
     """Whether a step without privacy receives exact statistics, of which it may refuse some."""
     if not isinstance(model, Pipeline):
         return False
-    kinds = [isinstance(step, BaseFiltration) or is_private(step) for _, step in model.steps]
-    first = next((i for i, (_, s) in enumerate(model.steps) if isinstance(s, BaseFiltration)), None)
-    return first is not None and not all(kinds[first:])
+    steps = [step for _, step in model.steps if isinstance(step, BaseEstimator)]
+    places = [place for place, step in enumerate(steps) if isinstance(step, BaseFiltration)]
+    behind = steps[places[0] + 1 :] if places else []
+    return not all(isinstance(step, BaseFiltration) or is_private(step) for step in behind)
 
 
 def rehearse(plan: SearchPlan, X: Any, y: Any, splits: Any) -> None:
