@@ -674,7 +674,7 @@ def test_search_that_asks_one_candidate_is_detected(place, failures, monkeypatch
 
 
 def test_pipeline_that_asks_no_later_step_is_detected(monkeypatch):
-    monkeypatch.setattr(_estimator, "ask_before_payment", lambda estimator: None)
+    monkeypatch.setattr(_estimator, "ask_before", lambda estimator: None)
     of_people = [each for each in pipelines_of_people() if learns_labels(each)]
     for pipeline in (*list(other_pipelines())[:2], *of_people):
         with pytest.raises(AssertionError):

@@ -25,7 +25,7 @@ from sklearn_dptda.filtration._cloud import Cloud, LatticeHistogram
 from sklearn_dptda.filtration._filtration import POINT, Filtration
 from sklearn_dptda.filtration._place_histogram import PlaceHistogram
 from sklearn_dptda.privacy import NoiseWarning
-from sklearn_dptda.privacy._asking import stop_if_asked
+from sklearn_dptda.privacy._asking import ask_before
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.privacy._release import digest_of
 from sklearn_dptda.privacy._warnings import running_search, warn_caller
@@ -84,7 +84,7 @@ class BaseFiltration(
         check_is_fitted(self)
         items = check_collection(X)
         clouds = self._check(items, self.n_features_in_)
-        stop_if_asked("statistic")
+        ask_before(self, "statistic")
         unit, firsts = self._unit(len(items)), first_places(items)
         distinct, kept = sorted(set(firsts)), _kept_functions()
         self._warn_of_time([clouds[i] for i in distinct])

@@ -49,48 +49,32 @@ class Accepted(BaseException):
 def asking(stop: Stop) -> Iterator[None]:
     """Let fits in this block raise :class:`Accepted` in place of a payment."""
     token = _STOP.set(stop)
+    # Steps that draw from NumPy's global state draw the same numbers when they are fitted.
+    state = np.random.get_state()
     try:
         # Other threads and processes would not know that they are only asked.
         with parallel_config(backend="sequential", n_jobs=1):
             yield
     finally:
+        np.random.set_state(state)
         _STOP.reset(token)
 
 
-def stop_if_asked(before: Stop = "payment") -> None:
-    """Raise :class:`Accepted` if this fit is only asked what it refuses, and stops here."""
-    if _STOP.get() in (before, "statistic"):
-        raise Accepted
+def is_asked() -> bool:
+    """Whether this fit is only asked what it refuses."""
+    return _STOP.get() is not None
 
 
 def output_if_unpaid(
     estimator: Any, X: Any, y: Any = None, params: Mapping[str, Any] | None = None
 ) -> Any:
-    """Ask an estimator what it refuses, and return its output; Accepted if it would pay.
-
-    Call it in a block of :func:`asking`. Clones of steps before the first payment are fitted. Steps
-    after it are asked about labels, ids and the number of samples, which no step changes.
-    """
-    params = params or {}
+    """Fit a clone in a block of :func:`asking`, and return its output; Accepted if it would pay."""
     if estimator is None or isinstance(estimator, str):
         return X
-    if isinstance(estimator, Pipeline):
-        given = X
-        for place, (name, part) in enumerate(estimator.steps):
-            try:
-                X = output_if_unpaid(part, X, y, _of_part(params, name))
-            except Accepted:
-                ask_later(estimator.steps[place + 1 :], given, y, params)
-                raise
-        return X
-    if isinstance(estimator, FeatureUnion):
-        parts = [_Part(name, part, X) for name, part in estimator.transformer_list]
-        if _would_pay(parts, y, params):
-            raise Accepted
     copy, labels = clone(estimator), () if y is None else (y,)
     if hasattr(copy, "fit_transform"):
-        return copy.fit_transform(X, *labels, **params)
-    copy.fit(X, *labels, **params)
+        return copy.fit_transform(X, *labels, **params or {})
+    copy.fit(X, *labels, **params or {})
     return copy.transform(X) if hasattr(copy, "transform") else X
 
 
@@ -100,17 +84,6 @@ class _Part(NamedTuple):
     name: str
     estimator: Any
     X: Any
-
-
-def _would_pay(parts: Sequence[_Part], y: Any, params: Mapping[str, Any]) -> bool:
-    """Ask all parts of a union, and return whether one of them would pay."""
-    would_pay = False
-    for part in parts:
-        try:
-            output_if_unpaid(part.estimator, part.X, y, params)
-        except Accepted:
-            would_pay = True
-    return would_pay
 
 
 def _of_part(params: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -136,7 +109,7 @@ def _named_parts(composite: Any) -> Sequence[tuple[Any, ...]]:
         return list(composite.steps)
     if isinstance(composite, FeatureUnion):
         return list(composite.transformer_list)
-    return list(composite.transformers)
+    return [*composite.transformers, ("remainder", composite.remainder)]
 
 
 def _predicts(step: Any) -> bool:
@@ -149,7 +122,8 @@ def _check_labels(step: Any, X: Any, y: Any) -> None:
     """Refuse labels that a step of scikit-learn would refuse when an earlier step has paid."""
     if hasattr(y, "tocsr") or hasattr(y, "dask"):
         return
-    if hasattr(X, "__len__") and hasattr(y, "__len__"):
+    # The first step may read a file of another length.
+    if hasattr(X, "shape") or isinstance(X, list | tuple):
         check_consistent_length(X, y)
     try:
         labels = np.asarray(y)
@@ -168,13 +142,17 @@ def _check_labels(step: Any, X: Any, y: Any) -> None:
 # What is asked when an estimator is about to pay.
 
 
-def ask_before_payment(estimator: Any) -> None:
+def ask_before(estimator: Any, before: Stop = "payment") -> None:
     """Refuse now what would be refused after this payment, in composites in the call stack.
 
-    Composites whose parts run in other threads or processes are not found.
+    If the fit is only asked what it refuses, it ends here with :class:`Accepted`. Composites whose
+    parts run in other threads or processes are not found.
     """
-    stop_if_asked()
-    for composite, X, y, params in fits_around():
+    stop = _STOP.get()
+    if before == "statistic" and stop != "statistic":
+        return
+    # A fit that is asked has no composites around the function that asks.
+    for composite, X, y, params in fits_around(output_if_unpaid):
         parts = _parts_of(composite, X)
         place = place_of(estimator, [part.estimator for part in parts])
         if place is None:
@@ -185,7 +163,11 @@ def ask_before_payment(estimator: Any) -> None:
                 ask_later(later, X, y, params)
             elif not any(holds_payer(part.estimator) for part in parts[:place]):
                 with asking("statistic"):
-                    _would_pay([p for p in later if holds_payer(p.estimator)], y, params)
+                    for part in later:
+                        with suppress(Accepted):
+                            output_if_unpaid(part.estimator, part.X, y, params)
+    if stop is not None:
+        raise Accepted
 
 
 def _quiet() -> AbstractContextManager[Any]:
@@ -199,12 +181,10 @@ def _parts_of(composite: Any, X: Any) -> list[_Part]:
     """List the parts of a composite that is being fitted, with their columns."""
     if not isinstance(composite, ColumnTransformer):
         return [_Part(name, part, X) for name, part, *_ in _named_parts(composite)]
-    columns = getattr(composite, "_transformer_to_input_indices", {})
-    return [
-        _Part(name, part, _safe_indexing(X, columns[name], axis=1))
-        for name, part, _ in composite.transformers
-        if len(columns.get(name, ())) and holds_payer(part)
-    ]
+    parts = composite._iter(
+        fitted=False, column_as_labels=False, skip_drop=True, skip_empty_columns=True
+    )
+    return [_Part(name, part, _safe_indexing(X, columns, axis=1)) for name, part, columns, _ in parts]
 
 
 def holds_payer(part: Any) -> bool:

@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._accountant import NamedAccountant, PrivacyAccountant
-from sklearn_dptda.privacy._asking import ask_before_payment, refuse_dear_search
+from sklearn_dptda.privacy._asking import ask_before, is_asked, refuse_dear_search
 from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._every_estimator import EstimatorMixin, scoring_callbacks
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
@@ -215,7 +215,7 @@ class PrivateEstimatorMixin(EstimatorMixin, BaseEstimator):
 
         Before that, other parts of the same pipeline or union are asked what they would refuse.
         """
-        ask_before_payment(self)
+        ask_before(self)
         seeds = self._pay(guarantee, n_seeds, may_repeat=may_repeat, records=records)
         if not isinstance(seeds, Paid):
             # A subclass pays in its own way and stores its releases itself.
@@ -358,12 +358,14 @@ class PrivateEstimatorMixin(EstimatorMixin, BaseEstimator):
         learners = learners_before(self) if guarantee.public_parameters else []
         if not learners:
             return guarantee
-        warn_caller(
-            f"{', '.join(learners)} learnt from the records before {type(self).__name__}, without "
-            "privacy. The privacy guarantee does not cover this. Replace the step by public "
-            "constants, or fit it to public data.",
-            PrivacyLeakWarning,
-        )
+        # A search warns of the steps of all its candidates at once.
+        if not is_asked():
+            warn_caller(
+                f"{', '.join(learners)} learnt from the records before {type(self).__name__}, "
+                "without privacy. The privacy guarantee does not cover this. Replace the step by "
+                "public constants, or fit it to public data.",
+                PrivacyLeakWarning,
+            )
         return replace(guarantee, public_parameters=False)
 
     def _promise(self, guarantee: PrivacyGuarantee) -> None:

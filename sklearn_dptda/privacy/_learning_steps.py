@@ -5,7 +5,7 @@ stack, and :func:`learners_in` lists them.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -136,12 +136,17 @@ def frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def fits_around() -> Iterator[tuple[Any, Any, Any, Mapping[str, Any]]]:
+def fits_around(
+    within: Callable[..., Any] | None = None,
+) -> Iterator[tuple[Any, Any, Any, Mapping[str, Any]]]:
     """Yield pipelines, unions and column transformers that are being fitted, and their arguments.
 
-    If a part is fitted in a thread or process of its own, the composite is not found.
+    Those around the innermost call of the function ``within`` are left out. If a part is fitted in
+    a thread or process of its own, the composite is not found.
     """
     for frame in frames():
+        if within is not None and frame.f_code is within.__code__:
+            return
         kinds = _COMPOSITES.get(frame.f_code.co_filename)
         if kinds is None or not frame.f_code.co_name.startswith("fit"):
             continue
