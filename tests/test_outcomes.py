@@ -33,7 +33,7 @@ from sklearn_dptda.features import SortedLifetimes
 from sklearn_dptda.model_selection import PrivateSearchCV, _private_search, _rehearsal
 from sklearn_dptda.population import private_two_sample_test
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import PrivacyAccountant, _estimator
+from sklearn_dptda.privacy import PrivacyAccountant, _asking, _estimator
 from sklearn_dptda.privacy._release import release
 from sklearn_dptda.utils.estimator_checks import make_instance
 from tests._options import PRIVATE, inherited_by, options_of
@@ -47,7 +47,8 @@ pytestmark = [
 NUMBERS = 0.7364528190183746, 0.2918374650918273
 WORDS = "malady", "ailment"
 IDS = 918273645, 546372819
-CANARIES = ["73645", "29183", "918273645", "546372819", *WORDS]
+NEW_LABELS = 4711, 9172
+CANARIES = ["73645", "29183", "e+308", *map(str, (*IDS, *NEW_LABELS)), *WORDS]
 
 
 class Outcome(NamedTuple):
@@ -154,7 +155,7 @@ CELLS = {
     "two rows": few_rows(2),
 }
 LABELS = {
-    "new label": with_cell("y", 7, 8),
+    "new label": with_cell("y", *NEW_LABELS),
     "label of text": with_cell("y", *WORDS),
     "missing label": with_cell("y", math.nan, math.nan),
     "label None": with_cell("y", None, None),
@@ -308,7 +309,7 @@ CLOUDS = {
     "infinity": point_of(math.inf),
     "huge": point_of(1e308),
     "tiny": point_of(5e-324),
-    "outside": point_of(1e5),
+    "outside": point_of(1e5 + NUMBERS[0]),
     "text": point_of(WORDS),
     "duplicate point": lambda cloud, place: np.vstack([cloud[[9]], cloud[1:]]),
     "copies of a point": lambda cloud, place: np.tile(cloud[place], (30, 1)),
@@ -429,8 +430,8 @@ def function_cells(name):
     values = {
         "NaN": math.nan,
         "infinity": math.inf,
-        "above": 9 * upper,
-        "negative": -9.0,
+        "above": (9 + NUMBERS[0]) * upper,
+        "negative": -9.0 - NUMBERS[0],
         "huge": 1e308,
     }
     found = {"": outcomes(estimator, [(n, inputs(v)) for n, v in values.items()])}
@@ -549,6 +550,35 @@ def test_outcomes_of_composites_are_those_of_any_record(first):
     composite_cells(first)
 
 
+def composites_with_public_parts():
+    """Unions and column transformers in which parts without privacy refuse what others take."""
+    first, strict = instance("DPLloyd", missing=True), FunctionTransformer(validate=True)
+    yield make_union(first, strict)
+    yield make_union("passthrough", first, make_pipeline("passthrough", strict))
+    columns = ColumnTransformer([("some", first, [0])], remainder=strict)
+    yield ColumnTransformer([("some", first, [0, 1]), ("others", strict, [0, 1])])
+    yield make_union(make_pipeline("passthrough", first), columns)
+    yield make_pipeline(make_union(first, columns), instance("DPLloyd"))
+    nested = ColumnTransformer([("some", first, [0]), ("last", instance("DPLloyd"), [0, 1])])
+    yield make_union(clone(first), nested)
+
+
+def test_outcomes_of_composites_with_public_parts_are_those_of_any_record():
+    for each in composites_with_public_parts():
+        outcomes(each, refusable_of(each))
+
+
+def test_column_transformer_asks_its_remainder():
+    table = base_table()
+    remainder = FunctionTransformer(validate=True)
+    columns = ColumnTransformer([("some", instance("DPLloyd"), ["a"])], remainder=remainder)
+    found = [
+        outcome(lambda part=part: clone(columns).fit(part))
+        for part in (table[["a", "b"]], *(each[["a", "b"]] for each in CELLS["None"](table)))
+    ]
+    assert [each.word for each in found] == ["returns", "refused", "refused"]
+
+
 def pipelines_of_people():
     common = {"adjacency": "replace-one", "groups": "who"}
     first = instance("PrivatePCA", n_components=2, **common)
@@ -566,7 +596,7 @@ def other_pipelines():
     pca = PrivatePCA(2, bounds=(0, 1), random_state=0)
     yield make_pipeline(make_pipeline(pca), make_pipeline("passthrough", lda))
     yield make_pipeline(make_union(pca, instance("DPLloyd")), lda)
-    grid = {"classes": [[0, 1, 7, 8], [0, 1]]}
+    grid = {"classes": [[0, 1, *NEW_LABELS], [0, 1]]}
     yield make_pipeline(
         pca, PrivateSearchCV(clone(lda).set_params(random_state=None), grid, scoring="accuracy")
     )
@@ -617,10 +647,10 @@ def searches():
     yield PrivateSearchCV(filled, {"fill": [fill, "passthrough"]}, **inertia)
     lda = DPLinearDiscriminantAnalysis(bounds=(-9, 9))
     accuracy = {"scoring": "accuracy", **options}
-    yield PrivateSearchCV(lda, {"classes": [[0, 1, 7, 8], [0, 1]]}, **accuracy)
+    yield PrivateSearchCV(lda, {"classes": [[0, 1, *NEW_LABELS], [0, 1]]}, **accuracy)
     yield PrivateSearchCV(
         make_pipeline(PrivatePCA(2, bounds=(0, 1)), clone(lda)),
-        {"dplineardiscriminantanalysis__classes": [[0, 1, 7, 8], [0, 1]]},
+        {"dplineardiscriminantanalysis__classes": [[0, 1, *NEW_LABELS], [0, 1]]},
         **accuracy,
     )
 
@@ -681,6 +711,14 @@ def test_pipeline_that_asks_no_later_step_is_detected(monkeypatch):
             outcomes(pipeline, refusable_of(pipeline))
 
 
+@pytest.mark.parametrize("place", range(6))
+def test_composite_that_asks_no_other_part_is_detected(place, monkeypatch):
+    monkeypatch.setattr(_asking, "output_if_unpaid", lambda *args: None)
+    composite = list(composites_with_public_parts())[place]
+    with pytest.raises(AssertionError):
+        outcomes(composite, refusable_of(composite))
+
+
 def main():
     """Print how often what is seen, by estimator, option and kind of record."""
     warnings.simplefilter("ignore")
@@ -689,6 +727,10 @@ def main():
     rows |= {f"{name}, arrays": function_cells(name) for name in FUNCTIONS}
     rows |= {name: graph_cells(name) for name in GRAPHS}
     rows |= {f"after {first}": composite_cells(first) for first in FIRST}
+    rows["with public parts"] = {
+        str(i): outcomes(each, refusable_of(each))
+        for i, each in enumerate(composites_with_public_parts())
+    }
     rows["searches"] = search_cells()
     total = Counter()
     for name, options in rows.items():

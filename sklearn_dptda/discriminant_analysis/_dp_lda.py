@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import _num_samples
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
@@ -30,6 +29,7 @@ from sklearn_dptda.discriminant_analysis._noisy_discriminants import (
     read_labels,
 )
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
+from sklearn_dptda.privacy._asking import check_lengths
 from sklearn_dptda.privacy._calibration import gaussian_mu_with_choice
 from sklearn_dptda.privacy._every_estimator import without_weights
 from sklearn_dptda.privacy._risk import LossLaw
@@ -268,8 +268,10 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         return codes_of(labels, classes), classes
 
     def _refuse_labels(self, X: Any, y: Any, people: Any) -> None:
-        if y is None or not of_dask(y):
-            self._check_labels(_num_samples(X), self._coded(y)[0], people)
+        check_lengths(X, y)
+        if not of_dask(y):
+            labels = self._coded(y)[0]
+            self._check_labels(len(labels), labels, people)
 
     def _check_labelled(self, table: Any) -> Any:
         is_array = open_frame(table) is None

@@ -281,7 +281,11 @@ class _PublicShape(NamedTuple):
     def of(cls, X):
         """Shape of a table or a stack of clouds, or of a list of rows or clouds."""
         if isinstance(X, list | tuple) and len(X):
-            first: tuple[int, ...] = X[0].shape if hasattr(X[0], "shape") else np.shape(X[0])
+            each = X[0]
+            if isinstance(each, list | tuple) and hasattr(next(iter(each), None), "shape"):
+                # A cloud may be a list with an array for each person.
+                each = each[0]
+            first: tuple[int, ...] = each.shape if hasattr(each, "shape") else np.shape(each)
             # Filtrations of clouds of people know their privacy unit.
             return cls(len(X), first[-1] if first else None, getattr(X[0], "unit", None))
         shape: tuple[int, ...] = getattr(X, "shape", ())

@@ -51,7 +51,7 @@ from sklearn_dptda.privacy import (
     PrivacyTags,
     PrivateEstimatorMixin,
 )
-from sklearn_dptda.privacy._asking import ask_later
+from sklearn_dptda.privacy._asking import ask_later, check_lengths
 from sklearn_dptda.privacy._estimator import is_private, refused_without_trace
 from sklearn_dptda.privacy._guarantee import kind_of_unit
 from sklearn_dptda.privacy._release import learnt
@@ -294,6 +294,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
 
     def _refuse_later(self, X: Any, y: Any = None, groups: Any = None) -> None:
         """Refuse ids and labels that a candidate would refuse, before an earlier step is paid."""
+        check_lengths(X, y)
         for candidate in candidates_of(self)[1]:
             ask_later([("candidate", candidate)], X, y, {})
 

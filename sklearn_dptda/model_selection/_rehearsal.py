@@ -9,7 +9,7 @@ Proof: doc/theory/private_search.md, "Refusals".
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from sklearn_dptda.filtration._estimator import BaseFiltration
 from sklearn_dptda.model_selection._release_once import parameters_named
 from sklearn_dptda.model_selection._search_runs import SearchPlan, fit_behind_release, paying
 from sklearn_dptda.privacy import NoiseWarning, PrivacyLeakWarning
-from sklearn_dptda.privacy._asking import REHEARSING, Accepted, asking, output_if_unpaid
+from sklearn_dptda.privacy._asking import REHEARSING, Accepted, Stop, asking, output_if_unpaid
 from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
@@ -30,9 +30,11 @@ from sklearn_dptda.utils._frames import frame_like, open_frame, without_column
 
 # Sizes of made-up tables, of made-up clouds, and of lists of clouds, which are repeated beyond it.
 # They do not depend on the records, whose number may be private.
-_ROWS, _POINTS, _CLOUDS = 1000, 12, 30
+_ROWS, _POINTS, _CLOUDS = 1000, 300, 6
 # A run may fail because of its noise. A candidate that fails so many times in a row is refused.
 _ATTEMPTS = 3
+# Longer lists are data, which are not compared.
+_LONG = 10
 
 
 def check_input(plan: SearchPlan, X: Any, y: Any) -> None:
@@ -43,19 +45,25 @@ def check_input(plan: SearchPlan, X: Any, y: Any) -> None:
     """
     said: dict[tuple[type[Warning], str], None] = {}
     for place, candidate in enumerate(plan.candidates):
-        model = candidate if plan.n_front is None else candidate[: plan.n_front]
-        with (
-            warnings.catch_warnings(record=True) as caught,
-            asking("statistic" if place and not _computes_between(model) else "payment"),
-            suppress(Accepted),
-        ):
+        model = _front(plan, candidate)
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            output_if_unpaid(model, X, y)
+            _ask(model, X, y, "statistic" if place and not _computes_between(model) else "payment")
         kinds = PrivacyLeakWarning if place else (PrivacyLeakWarning, NoiseWarning)
         heard = [each for each in caught if issubclass(each.category, kinds)]
         said |= {(each.category, str(each.message)): None for each in heard}
     for category, message in said:
         warn_caller(message, category)
+
+
+def _front(plan: SearchPlan, candidate: Any) -> Any:
+    """Return the steps that receive the records."""
+    return candidate if plan.n_front is None else candidate[: plan.n_front]
+
+
+def _ask(model: Any, X: Any, y: Any, stop: Stop) -> None:
+    with asking(stop), suppress(Accepted):
+        output_if_unpaid(model, X, y)
 
 
 def _computes_between(model: Any) -> bool:
@@ -71,12 +79,16 @@ def _computes_between(model: Any) -> bool:
 def rehearse(plan: SearchPlan, X: Any, y: Any, splits: Any) -> None:
     """Raise the error of a candidate that always fails on made-up input, before anything is paid.
 
-    Of candidates that differ only in numbers, one is rehearsed.
+    Each value of a parameter is rehearsed in one candidate; all real numbers count as one value.
     """
     for place in _unlike(plan.candidates):
         for attempt in range(_ATTEMPTS):
-            error = _error_of_rehearsal(plan, place, attempt, X, y, splits)
-            if error is None:
+            error, paid = _error_of_rehearsal(plan, place, attempt, X, y, splits)
+            if error is not None and not paid:
+                # What fails before a payment may be only the made-up input.
+                with warnings.catch_warnings(action="ignore"):
+                    _ask(_front(plan, plan.candidates[place]), X, y, "payment")
+            if error is None or not paid:
                 break
         else:
             # Labels of records may be in the message.
@@ -92,8 +104,8 @@ def rehearse(plan: SearchPlan, X: Any, y: Any, splits: Any) -> None:
 
 def _error_of_rehearsal(
     plan: SearchPlan, place: int, seed: int, X: Any, y: Any, splits: Any
-) -> Exception | None:
-    """Return the error of one run of a candidate on made-up input, or None."""
+) -> tuple[Exception | None, bool]:
+    """Return the error of one run on made-up input, if any, and whether the run had paid."""
     token = REHEARSING.set(True)
     try:
         return _error_on_made_up(plan, place, seed, X, y, splits)
@@ -103,13 +115,13 @@ def _error_of_rehearsal(
 
 def _error_on_made_up(
     plan: SearchPlan, place: int, seed: int, X: Any, y: Any, splits: Any
-) -> Exception | None:
+) -> tuple[Exception | None, bool]:
     model = paying(plan, place, seed)
     # Labels of a release, and therefore the number of samples, are public.
     n_rows = _ROWS if plan.n_front is None else len(X)
     made_up = _made_up(X, model, n_rows, np.random.default_rng(seed))
     if made_up is None:
-        return None
+        return None, False
     try:
         with warnings.catch_warnings(action="ignore"):
             if plan.n_front is None:
@@ -117,9 +129,8 @@ def _error_on_made_up(
             else:
                 _rehearse_release(plan, model, made_up, y, splits)
     except Exception as error:
-        # Before the first payment, the input of the call was accepted, and this was only made up.
-        return error if _has_paid(model) else None
-    return None
+        return error, _has_paid(model)
+    return None, True
 
 
 def _rehearse_rows(plan: SearchPlan, model: Any, rows: Any, y: Any) -> None:
@@ -147,20 +158,23 @@ def _has_paid(model: Any) -> bool:
 
 
 def _unlike(candidates: Sequence[Any]) -> Iterator[int]:
-    """Yield the places of candidates that differ in more than numbers."""
-    seen = set()
+    """Yield the places of candidates that have a value which those before them do not have."""
+    seen: set[tuple[str, Any]] = set()
     for place, candidate in enumerate(candidates):
-        kinds = tuple((k, _kind(v)) for k, v in sorted(candidate.get_params().items()))
-        if kinds not in seen:
-            seen.add(kinds)
+        kinds = {(name, _kind(value)) for name, value in candidate.get_params().items()}
+        if kinds - seen:
+            seen |= kinds
             yield place
 
 
 def _kind(value: Any) -> Any:
-    if isinstance(value, bool | str | np.bool_ | None):
+    # Integers are sizes, dimensions and numbers of steps, of which some may be impossible.
+    if isinstance(value, str | Integral | np.bool_ | None):
         return value
     if isinstance(value, Real):
         return Real
+    if isinstance(value, list | tuple) and len(value) < _LONG:
+        return type(value), tuple(map(_kind, value))
     if isinstance(value, BaseEstimator | Sequence | Mapping | np.ndarray):
         return type(value)
     return value if callable(value) and isinstance(value, Hashable) else type(value)

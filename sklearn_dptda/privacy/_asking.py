@@ -25,7 +25,12 @@ from joblib import parallel_config
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
+from sklearn.utils import (
+    _safe_indexing,
+    assert_all_finite,
+    check_consistent_length,
+    check_random_state,
+)
 from sklearn.utils.multiclass import check_classification_targets
 
 from sklearn_dptda.privacy._learning_steps import fits_around, frames, nested, place_of
@@ -50,13 +55,14 @@ def asking(stop: Stop) -> Iterator[None]:
     """Let fits in this block raise :class:`Accepted` in place of a payment."""
     token = _STOP.set(stop)
     # Steps that draw from NumPy's global state draw the same numbers when they are fitted.
-    state = np.random.get_state()
+    of_numpy = check_random_state(None)
+    state = of_numpy.get_state()
     try:
         # Other threads and processes would not know that they are only asked.
         with parallel_config(backend="sequential", n_jobs=1):
             yield
     finally:
-        np.random.set_state(state)
+        of_numpy.set_state(state)
         _STOP.reset(token)
 
 
@@ -118,13 +124,19 @@ def _predicts(step: Any) -> bool:
     return ours and (is_classifier(step) or is_regressor(step))
 
 
+def check_lengths(X: Any, y: Any) -> None:
+    """Refuse labels if there are more or fewer of them than samples."""
+    # Other input, such as the name of a file, is read by the first step.
+    read = hasattr(X, "shape") or isinstance(X, list | tuple)
+    if read and not any(hasattr(each, "dask") for each in (X, y)):
+        check_consistent_length(X, y)
+
+
 def _check_labels(step: Any, X: Any, y: Any) -> None:
     """Refuse labels that a step of scikit-learn would refuse when an earlier step has paid."""
     if hasattr(y, "tocsr") or hasattr(y, "dask"):
         return
-    # The first step may read a file of another length.
-    if hasattr(X, "shape") or isinstance(X, list | tuple):
-        check_consistent_length(X, y)
+    check_lengths(X, y)
     try:
         labels = np.asarray(y)
         if labels.dtype.kind in "fcO":
@@ -184,7 +196,9 @@ def _parts_of(composite: Any, X: Any) -> list[_Part]:
     parts = composite._iter(
         fitted=False, column_as_labels=False, skip_drop=True, skip_empty_columns=True
     )
-    return [_Part(name, part, _safe_indexing(X, columns, axis=1)) for name, part, columns, _ in parts]
+    return [
+        _Part(name, each, _safe_indexing(X, columns, axis=1)) for name, each, columns, _ in parts
+    ]
 
 
 def holds_payer(part: Any) -> bool:
@@ -238,8 +252,8 @@ def _planned_call(frame: FrameType) -> dict[str, Any] | None:
     where = frame.f_code.co_filename, frame.f_code.co_name
     if where == (sklearn.model_selection._search.__file__, "fit"):
         found = frame.f_locals
-        # Later clones are those of candidates. Of a halving search, only a bound is known.
-        if "parallel" in found or hasattr(found["self"], "resource"):
+        # Later clones are those of candidates.
+        if "parallel" in found:
             return None
         given = {"estimator": found["self"], "method": "fit"}
     elif where == (sklearn.model_selection._validation.__file__, "cross_validate"):

@@ -72,6 +72,10 @@ def check(kernel, n_calls, seed=0):
         expected = np.sort(rows, axis=1)[:, :k]
         kernel.smallest_first(rows, *rows.shape, k)
         np.testing.assert_array_equal(np.sort(rows[:, :k], axis=1), expected)
+    # Twice a coordinate is not a number of this type, and a tile has places with this one alone.
+    points = np.array([[0.0], [1e308]])
+    places = np.repeat(points, 90, axis=0)
+    np.testing.assert_array_equal(sums_at(kernel, points, places, 1), 0)
     # Samples tell where a rank is in longer arrays.
     for n in (5000, 9000):
         points = rng.choice([0.0, 0.5, 1e200], (n, 2)) + rng.uniform(size=(n, 2))

@@ -9,6 +9,7 @@ from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
@@ -20,6 +21,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 from sklearn.random_projection import GaussianRandomProjection
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import check_random_state
 
 from sklearn_dptda import (
     DiagramFeatures,
@@ -111,18 +113,69 @@ def test_search_refuses_a_score_of_rows_that_always_fails_unpaid():
     assert len(search.accountant) == 0
 
 
-def test_search_rehearses_each_kind_of_candidate_once(monkeypatch):
+def test_search_rehearses_each_value_once():
     calls = []
 
     def counting(model, X, y):
-        calls.append((model.n_clusters, len(X)))
+        calls.append((model.n_clusters, model.units, len(X)))
         return np.zeros(len(X))
 
-    search = search_of_rows((counting, 0, 1), law=[1], max_runs=1).fit(ROWS)
-    assert [n for _, n in calls] == [1000, len(ROWS)]
+    search = search_of_rows((counting, 0, 1), law=[1], max_runs=1)
+    search.set_params(param_grid={"epsilon": [0.5, 1.0, 2.0]}).fit(ROWS)
+    # All real numbers are one value, and the last call is that of the run.
+    assert [n for *_, n in calls] == [1000, len(ROWS)]
     calls.clear()
-    search.set_params(param_grid={"n_clusters": [2, 3], "units": ["columns", "bounds"]}).fit(ROWS)
-    assert [n for _, n in calls] == [1000, 1000, len(ROWS)]
+    grid = {"n_clusters": [2, 3, 4], "units": ["columns", "bounds"]}
+    search.set_params(param_grid=grid).fit(ROWS)
+    values = [(2, "columns"), (2, "bounds"), (3, "columns"), (4, "columns")]
+    assert [each[:2] for each in calls[:-1]] == values
+
+
+def test_search_refuses_a_candidate_that_is_impossible_wherever_it_stands():
+    search = search_of_clouds(LogisticRegression(), scoring="accuracy")
+    search.set_params(param_grid={"privatepersistence__homology_dimensions": [(0, 1), (2,)]})
+    with pytest.raises(ValueError, match="homology_dimensions"):
+        search.fit(CLOUDS, CLASSES)
+    assert len(search.accountant) == 0
+
+
+def test_search_refuses_no_step_for_the_noise_of_small_clouds():
+    last = make_pipeline(VarianceThreshold(), LogisticRegression())
+    search = search_of_clouds(last, law=[1]).fit(CLOUDS, CLASSES)
+    assert search.best_score_ >= 0
+
+
+def test_search_of_clouds_takes_people_with_unlike_numbers_of_points():
+    clouds = [[each[:20], each[20:50], *each[50:, None]] for each in CLOUDS]
+    search = search_of_clouds(LogisticRegression(), law=[1])
+    search.estimator.set_params(dtmfiltration__groups=True)
+    assert search.fit(clouds, CLASSES).privacy_guarantee_.unit.startswith("all points of one")
+
+
+def test_search_repeats_a_run_that_failed_by_its_noise_when_it_rehearses():
+    calls = []
+
+    def unlucky(model, X, y):
+        calls.append(len(X))
+        if len(calls) < 3:
+            raise ValueError("noise")
+        return np.zeros(len(X))
+
+    search_of_rows((unlucky, 0, 1), law=[1]).set_params(param_grid={"epsilon": [1.0]}).fit(ROWS)
+    assert calls == [1000, 1000, 1000, len(ROWS)]
+
+
+def test_errors_of_made_up_input_before_a_payment_are_not_those_of_records():
+    def positive(X):
+        if np.min(X) < 0.25:
+            raise ValueError("below")
+        return X
+
+    # Made-up rows are in the box of the private step, and the first step refuses most of them.
+    pipeline = make_pipeline(FunctionTransformer(positive), DPLloyd(2, bounds=(0, 1), delta=0))
+    options = {"scoring": (lambda model, X, y: np.zeros(len(X)), 0, 1), "law": [1]}
+    search = PrivateSearchCV(pipeline, {"dplloyd__n_clusters": [2]}, random_state=0, **options)
+    assert search.fit(0.3 + ROWS / 2).best_params_ == {"dplloyd__n_clusters": 2}
 
 
 def test_error_of_one_row_is_the_lowest_score_of_this_row_alone():
@@ -251,6 +304,47 @@ def test_searches_of_scikit_learn_repeat_no_warning():
         GridSearchCV(pipeline, {"dtmfiltration__m": [0.2, 0.3, 0.4]}, cv=2).fit(CLOUDS, CLASSES)
     texts = [str(each.message) for each in caught]
     assert len(texts) == len(set(texts)) and any("no bounds" in text for text in texts)
+
+
+def test_parts_that_are_asked_warn_once_and_draw_the_same_numbers():
+    seen = []
+
+    def noisy(X):
+        seen.append(check_random_state(None).normal(size=3))
+        return X
+
+    first = DPLloyd(2, bounds=(0, 1), delta=0, adjacency="replace-one")
+    lda = DPLinearDiscriminantAnalysis(bounds=([-9, -9], [9, 9]), delta=0, adjacency="replace-one")
+    pipeline = make_pipeline(make_union(first, FunctionTransformer(noisy)), lda)
+    pipeline[-1].set_params(bounds=([-9] * 4, [9] * 4))
+    check_random_state(None).seed(0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pipeline.fit(ROWS, LABELS)
+    assert [str(each.message)[:40] for each in caught if "classes" in str(each.message)] == [
+        "DPLinearDiscriminantAnalysis was given n"
+    ]
+    # The first call was asked before the payment of its neighbour.
+    assert len(seen) == 2 and (seen[0] == seen[1]).all()
+
+
+def test_pipeline_whose_first_step_reads_a_file_is_asked_about_labels_alone():
+    budget = PrivacyAccountant(math.inf)
+    options = {"delta": 0, "adjacency": "replace-one", "accountant": budget}
+    lda = DPLinearDiscriminantAnalysis([0, 1], bounds=([-9, -9], [9, 9]), **options)
+    read = FunctionTransformer(lambda name: ROWS)
+    pipeline = make_pipeline(read, PrivatePCA(2, bounds=(0, 1), **options), lda)
+    pipeline.fit("table.csv", LABELS)
+    assert len(budget) == 2
+    with pytest.raises(ValueError, match="not in classes"):
+        pipeline.fit("table.csv", LABELS + 1)
+    search = PrivateSearchCV(
+        DPLloyd(2, bounds=([-9, -9], [9, 9]), **options), {"n_clusters": [2]}, scoring="inertia"
+    )
+    behind = make_pipeline(PrivatePCA(2, bounds=(0, 1), **options), search)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        behind.fit(ROWS, LABELS[:-1])
+    assert len(budget) == 2
 
 
 # Costs of whole searches.
