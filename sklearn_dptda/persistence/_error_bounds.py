@@ -231,7 +231,9 @@ class DiagramErrors:
         check_confidence(self.confidence)
         sensitivity, upper = self.caps[0]
         check_positive(sensitivity=sensitivity, upper=upper)
-        if self.private.mechanism != "exact":
+        dimensions, _ = check_dimensions(self.private.homology_dimensions)
+        mechanism = mechanism_of(self.private, dimensions)
+        if not isinstance(mechanism, ExactMechanism | None):
             raise ValueError(
                 "mechanism='mcmc' has no error bound, because the law of a stopped chain is "
                 "unknown. Use mechanism='exact'."
@@ -240,9 +242,8 @@ class DiagramErrors:
             raise ValueError(
                 f"floor must be a finite number of at least 0; got {quoted(self.floor)}."
             )
-        dimensions, _ = check_dimensions(self.private.homology_dimensions)
         object.__setattr__(self, "dimensions", dimensions)
-        object.__setattr__(self, "mechanism", mechanism_of(self.private, dimensions))
+        object.__setattr__(self, "mechanism", mechanism)
         numbers, n = self._numbers, len(dimensions)
         if len(numbers) != n or any(not isinstance(j, Integral) or j < 0 for j in numbers):
             raise ValueError(

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.persistence._error_bounds import DiagramErrors
+from sklearn_dptda.persistence._mechanisms import ExactMechanism, mechanism_of
 from sklearn_dptda.persistence._private_grid_persistence import GridFunction
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._warnings import warn_caller
@@ -119,7 +120,7 @@ def errors_of_fit(
     if math.isinf(private.epsilon):
         return 0.0, (0.0,) * len(dimensions), "The diagrams are exact."
     warn_of_lattice(functions)
-    if private.mechanism != "exact":
+    if not isinstance(mechanism_of(private, dimensions), ExactMechanism):
         return None, None, "There is no error bound, because the law of a Markov chain is unknown."
     errors = frozenset(_errors_of(private, functions))
     if all(2 * each.bound >= VISIBLE_SHARE * each.caps[0][1] for each in errors):
@@ -137,7 +138,7 @@ def errors_of_release(
     """Return error bounds at 95 % confidence under the caps that were drawn; NaN if unknown."""
     if math.isinf(private.epsilon):
         return [0.0] * len(caps)
-    if private.mechanism != "exact":
+    if not isinstance(mechanism_of(private, private.homology_dimensions_), ExactMechanism):
         return [math.nan] * len(caps)
     return [
         each.bounds[[upper for _, upper in each.caps].index(cap)]

@@ -29,7 +29,6 @@ from sklearn_dptda.persistence._exact_sampler import (
     decay_table,
 )
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.privacy._calibration import bounded_range_rate
 from sklearn_dptda.privacy._parameters import quoted
 
 BASE_MEASURES = ("uniform", "spike-slab", "poisson")
@@ -54,32 +53,9 @@ _LOSS_OF_POINT, _MAX_FILLED_SHARE = 400, 0.2
 _LITTLE_LOSS, _LEAST_POINTS, _FEW_POINTS = 40, 0.02, 0.05
 
 
-def losses_of_draws(private: BaseEstimator, n_dimensions: int) -> tuple[float, float]:
-    """Return the privacy loss of all diagrams of one cloud, and that of each draw.
-
-    One draw serves all dimensions with ``utility="max"``; otherwise, each has its own draw.
-    """
-    epsilon = float(private.epsilon) * (1 - CLIPPED_SHARE * private.clipped_share)
-    if private.utility == "max" or math.isinf(epsilon):
-        return epsilon, epsilon
-    return epsilon, bounded_range_rate(epsilon, float(private.delta), n_dimensions)
-
-
-def mechanism_of(private: BaseEstimator, dimensions: Sequence[int]) -> ExactMechanism | None:
-    """Return the mechanism of a :class:`PrivatePersistence`, or None if its release is exact."""
-    if math.isinf(private.epsilon):
-        return None
-    _, rate = losses_of_draws(private, len(dimensions))
-    joint, max_points = private.utility == "max", int(private.max_points)
-    return ExactMechanism(
-        rate,
-        joint,
-        max_points,
-        base_measure=private.base_measure,
-        spike=private.spike,
-        mean_points=private.mean_points,
-        linear=private.slab == "persistence",
-    )
+def mechanism_of(private: BaseEstimator, dimensions: Sequence[Any]) -> Any:
+    """Return the mechanism that draws the diagrams of an estimator, or None if they are exact."""
+    return None if math.isinf(private.epsilon) else private._mechanism(len(dimensions))
 
 
 @dataclass(frozen=True)
@@ -94,10 +70,10 @@ class ExactMechanism:
     rate: float
     joint: bool
     max_points: int
-    base_measure: str
-    spike: float | str
-    mean_points: float
-    linear: bool
+    base_measure: str = "spike-slab"
+    spike: float | str = "auto"
+    mean_points: float = 2.0
+    linear: bool = False
 
     def release(
         self,

@@ -4,7 +4,6 @@ Proof: doc/theory/exact_sampler.md, "The law".
 Proof: doc/theory/exact_sampler.md, "The share of clipped points".
 """
 
-import math
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -23,7 +22,6 @@ from sklearn_dptda.persistence._error_statement import errors_of_fit, errors_of_
 from sklearn_dptda.persistence._mechanisms import (
     CLIPPED_SHARE,
     ExactMechanism,
-    losses_of_draws,
     mechanism_of,
 )
 from sklearn_dptda.persistence._posterior_draws import check_expected_features, posterior_of
@@ -44,17 +42,6 @@ from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
 from sklearn_dptda.utils._validation import check_collection
-
-
-def _has_posterior(estimator: "PrivatePersistence") -> bool:
-    """Tell whether the law of the draw is one whose posterior is known."""
-    law = estimator.mechanism, estimator.utility, estimator.base_measure, estimator.slab
-    if law != ("exact", "max", "spike-slab", "uniform"):
-        raise AttributeError(
-            "posterior needs mechanism='exact', utility='max', base_measure='spike-slab' and "
-            "slab='uniform'."
-        )
-    return True
 
 
 @fill_doc
@@ -156,14 +143,6 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         "clipped_share": ["boolean"],
     }
 
-    # The variants of the room ``published`` have parameters instead of these constants.
-    delta: float = 0.0
-    mechanism: str = "exact"
-    utility: str = "max"
-    base_measure: str = "spike-slab"
-    mean_points: float = 2.0
-    slab: str = "uniform"
-
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -202,13 +181,13 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
 
     def _guarantee(self, public_bounds: bool) -> PrivacyGuarantee:
         epsilon, names = float(self.epsilon), self._names()
-        n_draws = 1 if self.utility == "max" else len(names)
-        for_diagrams, rate = losses_of_draws(self, len(names))
+        n_draws, rate, delta = self._losses(len(names))
+        drawn = mechanism_of(self, names)
         mechanism = "exponential mechanism (exact draw in integer arithmetic)"
         released = f"one persistence diagram per cloud and dimension ({', '.join(names)})"
-        if math.isfinite(rate):
+        if drawn is not None:
             released += ", with coordinates on a public grid"
-            if self.utility == "max":
+            if drawn.joint:
                 released += ", and the cap of the function that they describe"
         law = LossLaw(choices=(rate,) * n_draws)
         if self.clipped_share:
@@ -217,7 +196,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             law += LossLaw((CLIPPED_SHARE * epsilon,))
         return PrivacyGuarantee(
             epsilon=epsilon,
-            delta=0.0 if rate * n_draws <= for_diagrams else float(self.delta),
+            delta=delta,
             adjacency="replace-one",
             unit=POINT,
             mechanism=mechanism,
@@ -227,9 +206,17 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             law=law,
         )
 
-    def _mechanism(self) -> Any:
-        """Return the mechanism that draws, or None if the release is exact."""
-        return mechanism_of(self, self.homology_dimensions_)
+    def _losses(self, n_dimensions: int) -> tuple[int, float, float]:
+        """Return the number of draws of one cloud, the privacy loss of each, and delta."""
+        return 1, float(self.epsilon) * (1 - CLIPPED_SHARE * self.clipped_share), 0.0
+
+    def _mechanism(self, n_dimensions: int) -> Any:
+        """Return the mechanism that draws the diagrams, for a finite epsilon."""
+        _, rate, _ = self._losses(n_dimensions)
+        return ExactMechanism(rate, True, int(self.max_points), spike=self.spike)
+
+    def _has_posterior(self) -> bool:
+        return True
 
     @fill_doc
     def transform(self, X: Functions) -> Diagrams:
@@ -249,7 +236,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         %(refused_functions)s
         """
         X, functions = self._read_in_transform(X)
-        mechanism = self._mechanism()
+        mechanism = mechanism_of(self, self.homology_dimensions_)
         # Errors that depend on public numbers are raised before any budget is spent.
         if mechanism is not None:
             for function in functions:
@@ -274,7 +261,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         shares = {"clipped_share_": self.clipped_share_} if self.clipped_share else {}
         return seeds.keep(returned, cap_=self.cap_, **shares)
 
-    @available_if(_has_posterior)
+    @available_if(lambda self: self._has_posterior())
     def posterior(
         self, diagrams: Sequence[Any], expected_features: float = 1.0
     ) -> list[DiagramPosterior]:
@@ -304,7 +291,8 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
                 "diagrams must be what the last transform of this estimator returned, one release "
                 "for each cloud."
             )
-        mechanism, dimensions = self._mechanism(), self.homology_dimensions_
+        dimensions = self.homology_dimensions_
+        mechanism = mechanism_of(self, dimensions)
         if mechanism is None:
             raise ValueError("epsilon=inf gives the exact diagrams, of which nothing is uncertain.")
         clouds = [[each] if self.single_ else each for each in diagrams]

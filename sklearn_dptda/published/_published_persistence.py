@@ -13,8 +13,9 @@ import numpy as np
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.persistence import PrivatePersistence
-from sklearn_dptda.persistence._mechanisms import BASE_MEASURES, losses_of_draws, too_far_apart
+from sklearn_dptda.persistence._mechanisms import BASE_MEASURES, ExactMechanism, too_far_apart
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyGuarantee
+from sklearn_dptda.privacy._calibration import bounded_range_rate
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
@@ -170,12 +171,31 @@ class PublishedPersistence(PrivatePersistence):
             exact=math.isinf(self.epsilon),
         )
 
-    def _mechanism(self) -> Any:
-        if self.mechanism == "exact" or math.isinf(self.epsilon):
-            return super()._mechanism()
-        _, rate = losses_of_draws(self, len(self.homology_dimensions_))
+    def _losses(self, n_dimensions: int) -> tuple[int, float, float]:
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        if self.utility == "max" or math.isinf(epsilon):
+            return 1, epsilon, 0.0
+        rate = bounded_range_rate(epsilon, delta, n_dimensions)
+        return n_dimensions, rate, 0.0 if rate * n_dimensions <= epsilon else delta
+
+    def _mechanism(self, n_dimensions: int) -> Any:
+        _, rate, _ = self._losses(n_dimensions)
         joint, n = self.utility == "max", int(self.max_points)
-        return MarkovChainMechanism(rate, joint, n, self.n_iter, self.proposal_scale)
+        if self.mechanism == "mcmc":
+            return MarkovChainMechanism(rate, joint, n, self.n_iter, self.proposal_scale)
+        linear = self.slab == "persistence"
+        return ExactMechanism(
+            rate, joint, n, self.base_measure, self.spike, self.mean_points, linear
+        )
+
+    def _has_posterior(self) -> bool:
+        law = self.mechanism, self.utility, self.base_measure, self.slab
+        if law != ("exact", "max", "spike-slab", "uniform"):
+            raise AttributeError(
+                "posterior needs mechanism='exact', utility='max', base_measure='spike-slab' and "
+                "slab='uniform'."
+            )
+        return True
 
 
 def _diagrams_apart(diagrams: Sequence[FloatArray], others: Sequence[FloatArray]) -> float:

@@ -13,7 +13,7 @@ def mechanism(rate, max_points, name="exact", **options):
     private = PublishedPersistence(
         rate, 0.0, 1, max_points, name, spike=0.5, sensitivity=1.0, upper=1.0, **options
     )
-    drawn_by = private.fit([[0.0, 1.0]])._mechanism()
+    drawn_by = private.fit([[0.0, 1.0]])._mechanism(1)
     assert drawn_by.rate == rate
     return drawn_by
 

@@ -364,7 +364,7 @@ def test_one_dimension_gives_one_array(released):
 
 def test_lattice_widens_intervals_and_narrows_the_reach(released):
     private, diagrams, _ = released
-    mechanism = private._mechanism()
+    mechanism = mechanism_of(private, private.homology_dimensions_)
     (caps, _), *_ = numbers_of(private.laws_)
     exact, moved = (
         ReleasedDiagrams.of(mechanism, diagrams[0], (0, 1), caps, private.cap_[0], error)
@@ -453,7 +453,10 @@ def test_points_at_the_upper_bound_are_on_the_grid():
 
 def test_default_cap_has_no_gate_even_if_others_could_be_drawn(released):
     private, _, _ = released
-    mechanism, (caps, _) = private._mechanism(), numbers_of(private.laws_)[0]
+    mechanism, (caps, _) = (
+        mechanism_of(private, private.homology_dimensions_),
+        numbers_of(private.laws_)[0],
+    )
     assert len(caps) > 1
     for _, upper in caps[:2]:
         on_grid = [[[0.0, caps[0][1]]], []]
