@@ -251,7 +251,7 @@ def copy(tmp_path):
         ("recipes_that_differ", "recipe/recipe.yaml", "    - scipy >=1.12\n", ""),
         ("recipes_that_differ", "recipe/recipe.yaml", "python >=3.11", "python >=3.12"),
         ("bounds_that_are_not_tested", "pyproject.toml", "numpy>=1.26", "numpy>=1.27"),
-        ("extras_with_other_bounds", "pyproject.toml", '"opendp>=0.16"]', '"opendp>=0.17"]'),
+        ("extras_with_other_bounds", "pyproject.toml", '"matplotlib>=3.8"]', '"matplotlib>=3.9"]'),
         ("pythons_that_are_not_tested", "noxfile.py", '"3.12", ', ""),
         ("pythons_that_are_not_tested", "pyproject.toml", ">=3.11", ">=3.10"),
         (

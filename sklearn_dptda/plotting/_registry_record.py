@@ -52,9 +52,8 @@ _QUESTIONS = {
     "deployment_model.data_source_type": "Static or Dynamic?",
 }
 _SAFETY = (
-    "Noise and random choices are drawn exactly, in integers, from the operating system's entropy, "
-    "by the OpenDP library or by exact samplers. Errors and warnings quote no records. Running "
-    "times are not protected."
+    "Noise and random choices are drawn exactly, in integers, from the operating system's entropy. "
+    "Errors and warnings quote no records. Running times are not protected."
 )
 
 

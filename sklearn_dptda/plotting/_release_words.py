@@ -15,7 +15,7 @@ from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
 from sklearn_dptda.privacy._guarantee import kind_of_unit
 from sklearn_dptda.privacy._parameters import public_parameters
 
-_PACKAGES = ("sklearn-dptda", "numpy", "scipy", "scikit-learn", "gudhi", "opendp")
+_PACKAGES = ("sklearn-dptda", "numpy", "scipy", "scikit-learn", "gudhi")
 # The word for one of the privacy units of which a person may have several.
 _PART = re.compile(r"(?:one|a) (?:directed )?(point|row|record|edge|link)\b")
 

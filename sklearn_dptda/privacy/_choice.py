@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import IntArray
-from sklearn_dptda.privacy._fixed_point import ROUND_UP
-from sklearn_dptda.privacy._noise import KeyedDraws, NoiseSource, SecureDraws
+from sklearn_dptda.privacy._exact_draws import ExactDraws
+from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._parameters import quoted
 
 # The smallest weight of a candidate, in units of the largest one: 2**-199.
@@ -22,8 +22,6 @@ _CHOICE_WEIGHT_BITS = 300
 # The relative error of each weight is less than 2**-45. Two weights and two sums change a loss by
 # less than this number.
 _ROUNDING = 2.0**-43
-# Larger costs are clipped, which does not increase the difference of any two costs.
-_LARGEST_COST = 2**62
 
 
 def private_choice(
@@ -67,7 +65,7 @@ def private_choice(
     this loss also bounds the range of the loss, and the zCDP parameter of the
     choice is one eighth of its square.
 
-    Unseeded choices are drawn exactly, by OpenDP. Seeded choices have the same
+    Unseeded choices are drawn exactly. Seeded choices have the same
     law, except that weights below 1e-60 of the largest weight are raised to that
     floor. The floor moves with the smallest cost, like the weights.
 
@@ -103,13 +101,10 @@ def _chosen(costs: list[int], rate: float, noise: NoiseSource, bounded_range: bo
     least = min(costs)
     if math.isinf(rate):
         return costs.index(least)
-    if noise.key is not None:
-        excesses = [cost - least for cost in costs]
-        return KeyedDraws(noise).choose(excesses, rate, bounded_range)
-    if not noise.seeded and rate > 0 and math.isfinite(scale := ROUND_UP / rate):
-        cut = np.array([max(-_LARGEST_COST, min(cost, _LARGEST_COST)) for cost in costs])
-        return SecureDraws(noise).choose(cut, scale, bounded_range)
-    weights = _weights([float(cost - least) for cost in costs], rate)
+    excesses = [cost - least for cost in costs]
+    if not noise.seeded:
+        return ExactDraws(noise).choose(excesses, rate, bounded_range)
+    weights = _weights([float(excess) for excess in excesses], rate)
     return (_exponential if bounded_range else _permute_and_flip)(weights, noise)
 
 

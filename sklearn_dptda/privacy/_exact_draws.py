@@ -17,6 +17,8 @@ from sklearn_dptda._typing import BoolArray, FloatArray
 
 Kind: TypeAlias = Literal["laplace", "gaussian"]
 
+# From this number of draws on, a table of bins is faster, although it has to be made.
+_BULK = 100
 # Bins are at most one sixteenth of the scale wide, so that few draws are rejected.
 _BINS_PER_SCALE = 16
 # The table ends where the density is exp(-28) of the largest. What is beyond is drawn otherwise.
@@ -36,7 +38,7 @@ _TERMS = 18
 
 
 class UniformIntegers(Protocol):
-    """Source of uniform integers for exact draws."""
+    """Source of uniform integers and of uniform 64-bit words for exact draws."""
 
     def below(self, n: int) -> int:
         """Draw an integer uniformly from ``{0, ..., n - 1}``."""
@@ -44,13 +46,15 @@ class UniformIntegers(Protocol):
     def shuffle(self, items: list[int]) -> None:
         """Permute a list in place, uniformly."""
 
+    def words(self, size: int) -> NDArray[np.uint64]:
+        """Draw uniform 64-bit words."""
 
-class KeyedDraws:
+
+class ExactDraws:
     """Exact noise and choices from any source of uniform integers.
 
     These are the algorithms of C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for
-    differential privacy", in integer arithmetic. OpenDP's samplers do not accept a stream of random
-    bytes.
+    differential privacy", in integer arithmetic, and for many draws a table of the bins of the law.
     """
 
     def __init__(self, source: UniformIntegers) -> None:
@@ -58,11 +62,15 @@ class KeyedDraws:
 
     def laplace(self, scale: float, size: int) -> NDArray[np.int64]:
         """Integers with probabilities ~ exp(-|x| / scale)."""
+        if size >= _BULK:
+            return binned_law("laplace", scale).draw(self._source, size)
         exact = Fraction(scale)
         return np.array([self._one_laplace(exact) for _ in range(size)], dtype=np.int64)
 
     def gaussian(self, scale: float, size: int) -> NDArray[np.int64]:
         """Integers with probabilities ~ exp(-x**2 / (2 scale**2))."""
+        if size >= _BULK:
+            return binned_law("gaussian", scale).draw(self._source, size)
         exact = Fraction(scale)
         return np.array([self._one_gaussian(exact) for _ in range(size)], dtype=np.int64)
 
@@ -128,13 +136,6 @@ class KeyedDraws:
         while self._source.below(bottom * turn) < top:
             turn += 1
         return turn % 2 == 1
-
-
-class UniformWords(UniformIntegers, Protocol):
-    """Source of uniform integers and of uniform 64-bit words."""
-
-    def words(self, size: int) -> NDArray[np.uint64]:
-        """Draw uniform 64-bit words."""
 
 
 class BinnedLaw:
@@ -210,7 +211,7 @@ class BinnedLaw:
         least = rest[0] if self.kind == "laplace" else 0
         yield beyond[0] + least, beyond[1] + rest[1] + 1
 
-    def draw(self, source: UniformWords, size: int) -> NDArray[np.int64]:
+    def draw(self, source: UniformIntegers, size: int) -> NDArray[np.int64]:
         """Draw integers of the law."""
         parts, missing = [], size
         while missing > 0:
@@ -218,7 +219,7 @@ class BinnedLaw:
             missing -= len(parts[-1])
         return np.concatenate(parts)[:size]
 
-    def _proposals(self, source: UniformWords, n: int) -> NDArray[np.int64]:
+    def _proposals(self, source: UniformIntegers, n: int) -> NDArray[np.int64]:
         """Return those of ``n`` proposals that are accepted."""
         bins = self._bins(source, source.words(n))
         words = source.words(n)
@@ -232,7 +233,7 @@ class BinnedLaw:
         accepted &= ~(negative & (size == 0))
         return np.where(negative, -size, size)[accepted]
 
-    def _bins(self, source: UniformWords, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def _bins(self, source: UniformIntegers, words: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the bins to which uniform numbers belong that begin with these words."""
         bins = self._guide[(words >> np.uint64(64 - _GUIDE_BITS)).astype(np.intp)].astype(np.int64)
         (open_,) = np.nonzero(bins < 0)
@@ -245,7 +246,7 @@ class BinnedLaw:
             bins[i] = self._bin_beyond(source)
         return bins
 
-    def _bin_of(self, source: UniformWords, word: int) -> int:
+    def _bin_of(self, source: UniformIntegers, word: int) -> int:
         """Return the bin of a uniform number that begins with a word, drawing further bits."""
         bits = 64
         while True:
@@ -259,7 +260,7 @@ class BinnedLaw:
 
     def _accepted(
         self,
-        source: UniformWords,
+        source: UniformIntegers,
         bins: NDArray[np.int64],
         inside: NDArray[np.int64],
         words: NDArray[np.uint64],
@@ -281,7 +282,7 @@ class BinnedLaw:
             accepted[i] = self._is_below(source, int(bins[i]), int(inside[i]), int(words[i]))
         return accepted
 
-    def _is_below(self, source: UniformWords, number: int, inside: int, word: int) -> bool:
+    def _is_below(self, source: UniformIntegers, number: int, inside: int, word: int) -> bool:
         """Decide if a uniform number that begins with a word is below the acceptance."""
         left, bits = number << self.bits, 64
         exponent = self.exponent(left + inside) - self.exponent(left)
@@ -295,7 +296,7 @@ class BinnedLaw:
 
     def _bin_beyond(self, source: UniformIntegers) -> int:
         """Draw a bin beyond the table, by rejection from an exponential law of its number."""
-        scale, one_at_a_time = self.scale / (1 << self.bits), KeyedDraws(source)
+        scale, one_at_a_time = self.scale / (1 << self.bits), ExactDraws(source)
         if self.kind == "gaussian":
             scale *= scale / self.n_bins
         while True:

@@ -12,90 +12,27 @@ import random
 import secrets
 from collections.abc import Callable, MutableSequence, Sequence
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from threading import get_ident
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-# Import single names, because OpenDP's prelude imports all optional libraries of OpenDP.
-from opendp.domains import atom_domain, vector_domain
-from opendp.measurements import make_gaussian, make_laplace, make_noisy_max
-from opendp.measures import max_divergence, zero_concentrated_divergence
-from opendp.metrics import l1_distance, l2_distance, linf_distance
-from opendp.mod import enable_features
-from opendp.typing import i64
 from sklearn.utils import check_random_state
 
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.privacy._border import Crossing, Law, Metric, crossed
-from sklearn_dptda.privacy._exact_draws import KeyedDraws, Kind, UniformWords, binned_law
+from sklearn_dptda.privacy._exact_draws import ExactDraws, Kind
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release_key import ReleaseKey
 
 T = TypeVar("T")
 
-# From this number of draws on, bins are faster than OpenDP, although they need a table.
-_BULK = 200
 # Below this scale, the law of a seeded Gaussian fits in a table of less than 600 probabilities.
 _LARGEST_TABLE_SCALE = 32.0
 # Seeded Gaussians are truncated at this multiple of the scale. The mass beyond, 2e-19, is below
 # 2**-53.
 _GAUSSIAN_TAIL = 9.0
-
-
-class SecureDraws:
-    """Exact noise and choices from the operating system's entropy.
-
-    OpenDP draws few integers of a law, and a table of its bins many of them.
-    """
-
-    def __init__(self, source: UniformWords) -> None:
-        self._source = source
-
-    def laplace(self, scale: float, size: int) -> NDArray[np.int64]:
-        """Integers with probabilities ~ exp(-|x| / scale)."""
-        return self._draw("laplace", scale, size)
-
-    def gaussian(self, scale: float, size: int) -> NDArray[np.int64]:
-        """Integers with probabilities ~ exp(-x**2 / (2 scale**2))."""
-        return self._draw("gaussian", scale, size)
-
-    def _draw(self, law: Kind, scale: float, size: int) -> NDArray[np.int64]:
-        if size < _BULK:
-            zeros = np.zeros(size, dtype=np.int64)
-            return np.asarray(_measurement(law, scale, get_ident())(zeros), dtype=np.int64)
-        return binned_law(law, scale).draw(self._source, size)
-
-    def choose(self, costs: NDArray[np.int64], scale: float, bounded_range: bool) -> int:
-        """Index of a small cost, by the exponential mechanism or by permute-and-flip.
-
-        Of the two forms in OpenDP, only the one for zero-concentrated divergence has a privacy
-        loss of bounded range.
-        """
-        enable_features("contrib")
-        measure = zero_concentrated_divergence() if bounded_range else max_divergence()
-        space = _integer_vectors(), linf_distance(T=i64)
-        return int(make_noisy_max(*space, measure, scale=scale, negate=True)(costs))
-
-
-@lru_cache(maxsize=64)
-def _measurement(law: Kind, scale: float, thread: int) -> Any:
-    """Build a measurement of OpenDP.
-
-    This takes as long as 20 draws, and releases use a measurement again at the same scale. Threads
-    share none, because OpenDP does not state that they may.
-    """
-    enable_features("contrib")
-    if law == "laplace":
-        return make_laplace(_integer_vectors(), l1_distance(T=i64), scale=scale)
-    return make_gaussian(_integer_vectors(), l2_distance(T=i64), scale=scale)
-
-
-def _integer_vectors() -> Any:
-    return vector_domain(atom_domain(T=i64))
 
 
 class SeededDraws:
@@ -155,13 +92,12 @@ class NoiseSource:
     seed : int, key or None, default=None
         Source of the randomness.
 
-        - None: the operating system's entropy. Laplace and Gaussian noise is drawn
-          exactly: few integers by OpenDP, and many by bins of their law.
+        - None: the operating system's entropy. All laws are drawn exactly.
         - An integer: a NumPy generator with the same discrete distributions. It is
           reproducible and faster, but for tests and study only, because the noise
           can be undone with the seed.
         - A key, from a payment under a name: a pseudorandom stream from 256 secret
-          bits. The draws are exact and slow.
+          bits, with the same exact draws.
 
     Attributes
     ----------
@@ -209,10 +145,8 @@ class NoiseSource:
         return self.generator()
 
     @cached_property
-    def _draws(self) -> SecureDraws | KeyedDraws | SeededDraws:
-        if self.seeded:
-            return SeededDraws(self._rng)
-        return SecureDraws(self) if self.key is None else KeyedDraws(self)
+    def _draws(self) -> ExactDraws | SeededDraws:
+        return SeededDraws(self._rng) if self.seeded else ExactDraws(self)
 
     def cross(
         self,

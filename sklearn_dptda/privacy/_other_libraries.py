@@ -133,10 +133,15 @@ def make_measurement(estimator: BaseEstimator) -> Any:
         raise ValueError("epsilon must be finite: an exact result is no measurement.")
     if guarantee.seeded:
         raise ValueError("random_state must be None: a draw from a known seed is not private.")
-    from opendp.domains import user_domain
-    from opendp.measurements import make_user_measurement
-    from opendp.measures import approximate, max_divergence
-    from opendp.metrics import change_one_distance, symmetric_distance
+    try:
+        from opendp.domains import user_domain
+        from opendp.measurements import make_user_measurement
+        from opendp.measures import approximate, max_divergence
+        from opendp.metrics import change_one_distance, symmetric_distance
+    except ImportError:
+        raise ImportError(
+            "Measurements need OpenDP: pip install 'sklearn-dptda[opendp]'."
+        ) from None
 
     by_rows = {"add-remove": symmetric_distance, "replace-one": change_one_distance}
 

@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from sklearn_dptda.privacy import NoiseSource, _choice, private_choice
 from sklearn_dptda.privacy._choice import _ROUNDING, _weights, choose_member
-from sklearn_dptda.privacy._noise import SecureDraws
+from sklearn_dptda.privacy._exact_draws import ExactDraws
 from sklearn_dptda.privacy._release_key import ReleaseKey
 from tests.privacy._permute_and_flip import permute_and_flip_law
 
@@ -141,20 +141,18 @@ def test_weights_are_as_exact_as_the_rounding_paid_for():
 
 
 @pytest.mark.parametrize("bounded_range", [True, False])
-def test_private_choice_without_a_seed_asks_for_no_larger_rate(bounded_range, monkeypatch):
+def test_private_choice_without_a_seed_is_drawn_exactly_at_its_rate(bounded_range, monkeypatch):
     asked = []
 
-    def choose(draws, costs, scale, bounded):
-        asked.append((costs.tolist(), scale, bounded))
+    def choose(draws, excesses, rate, bounded):
+        asked.append((excesses, rate, bounded))
         return 1
 
-    monkeypatch.setattr(SecureDraws, "choose", choose)
+    monkeypatch.setattr(ExactDraws, "choose", choose)
     rng = np.random.default_rng(0)
     for rate in (*rng.uniform(1e-6, 1, 50), *rng.uniform(1, 100, 50)):
         assert private_choice([2, -5, 9], rate, NoiseSource(), bounded_range=bounded_range) == 1
-        costs, scale, bounded = asked.pop()
-        assert costs == [2, -5, 9] and bounded == bounded_range
-        assert 1 <= Fraction(scale) * Fraction(rate) < 1 + 2.0**-48
+        assert asked.pop() == ([7, 0, 14], rate, bounded_range)
 
 
 def test_choose_member_takes_the_rounding_off_the_rate(monkeypatch):

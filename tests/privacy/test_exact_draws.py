@@ -7,10 +7,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian, make_laplace
+from opendp.metrics import l1_distance, l2_distance
+from opendp.mod import enable_features
+from opendp.typing import i64
 from scipy.stats import chi2
 
-from sklearn_dptda.privacy import NoiseSource, _noise
+from sklearn_dptda.privacy import NoiseSource, _exact_draws
 from sklearn_dptda.privacy._exact_draws import BinnedLaw, exp_bounds
+from sklearn_dptda.privacy._release_key import ReleaseKey
+
+KEY = ReleaseKey._of(b"k" * 32)
 
 # Bits of the reference, which sums its own series.
 BITS = 640
@@ -285,19 +293,28 @@ def test_broken_twins_are_noticed(broken, scale):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-def test_bulk_draws_agree_with_opendp(kind, monkeypatch):
-    # The false-alarm rate of each comparison is 1e-6; both draw from the entropy of the system.
+def test_draws_have_the_law_of_opendp(kind, monkeypatch):
+    # The false-alarm rate of each comparison is 1e-6; all draw from the entropy of the system.
+    enable_features("contrib")
+    make, metric, loss = {
+        "laplace": (make_laplace, l1_distance, 1 / 6.5),
+        "gaussian": (make_gaussian, l2_distance, 1 / (2 * 6.5**2)),
+    }[kind]
+    oracle = make(vector_domain(atom_domain(T=i64)), metric(T=i64), scale=6.5)
+    # Its own map states the loss of a change by one: an epsilon, or zCDP.
+    assert oracle.map(1) == pytest.approx(loss, rel=1e-9)
+    assert surprise(kind, 6.5, np.array(oracle([0] * 20_000))) > 1e-6
     draw = getattr(NoiseSource(), f"discrete_{kind}")
-    many = draw(6.5, 200_000)
-    assert surprise(kind, 6.5, many) > 1e-6
-    monkeypatch.setattr(_noise, "_BULK", math.inf)
-    few = draw(6.5, 20_000)
-    assert surprise(kind, 6.5, few) > 1e-6
+    assert surprise(kind, 6.5, draw(6.5, 200_000)) > 1e-6
+    monkeypatch.setattr(_exact_draws, "_BULK", math.inf)
+    assert surprise(kind, 6.5, draw(6.5, 20_000)) > 1e-6
 
 
-def test_long_draws_use_bins_and_short_ones_opendp(monkeypatch):
+@pytest.mark.parametrize("seed", [None, KEY])
+def test_many_integers_are_drawn_by_bins(seed, monkeypatch):
     used = []
     monkeypatch.setattr(BinnedLaw, "draw", lambda self, source, n: used.append(n) or np.zeros(n))
-    for n in (199, 200):
-        NoiseSource().discrete_laplace(3.0, n)
-    assert used == [200]
+    for law in ("laplace", "gaussian"):
+        for n in (_exact_draws._BULK - 1, _exact_draws._BULK):
+            getattr(NoiseSource(seed), f"discrete_{law}")(3.0, n)
+    assert used == [_exact_draws._BULK] * 2

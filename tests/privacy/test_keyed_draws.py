@@ -41,7 +41,7 @@ from sklearn_dptda.privacy import (
     private_choice,
 )
 from sklearn_dptda.privacy._accountant import NamedAccountant
-from sklearn_dptda.privacy._exact_draws import KeyedDraws
+from sklearn_dptda.privacy._exact_draws import ExactDraws
 from sklearn_dptda.privacy._parameters import public_parameters
 from sklearn_dptda.privacy._release import digest_of
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn
@@ -108,7 +108,7 @@ def test_keyed_choice_follows_its_law(bounded_range):
 @pytest.mark.parametrize("exponent", [(0, 1), (1, 3), (1, 1), (7, 2)])
 def test_keyed_draws_happen_with_exact_probabilities(exponent):
     # Five and a half standard errors.
-    draws = KeyedDraws(NoiseSource(KEY))
+    draws = ExactDraws(NoiseSource(KEY))
     hits = sum(draws._happens(Fraction(*exponent)) for _ in range(N))
     p = math.exp(-exponent[0] / exponent[1])
     assert abs(hits - N * p) <= 5.5 * math.sqrt(N * p * (1 - p))

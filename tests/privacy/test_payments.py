@@ -12,7 +12,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from sklearn_dptda import PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoG
 from sklearn_dptda.model_selection import release_once
 from sklearn_dptda.model_selection._replicates import PaidAhead, Reservation
@@ -257,8 +256,6 @@ def test_release_once_in_a_server_repeats_a_release_of_a_dead_process(fresh_data
 @pytest.mark.parametrize(
     ("private", "name", "value"),
     [
-        (PrivatePersistence(2.0, sensitivity=0.1, upper=1.0), "utility", "sum"),
-        (PrivatePersistence(2.0, sensitivity=0.1, upper=1.0), "delta", 0.5),
         (PublishedPersistence(2.0, sensitivity=0.1, upper=1.0), "clipped_share", True),
         (PublishedMixture(2, bounds=(0, 1)), "covariance_type", "tied"),
         (DPMoG(2, bounds=(0, 1)), "_n_kmeans_steps", 1),
