@@ -12,7 +12,6 @@ OLDEST = [
     "joblib==1.4.*",
     "lazy-loader==0.4.*",
     "matplotlib==3.8.*",
-    "clevercsv==0.8.*",
     "narwhals==2.0.*",
     "numpy==1.26.*",
     "opendp==0.16.*",

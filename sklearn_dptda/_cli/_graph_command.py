@@ -9,11 +9,13 @@ import numpy as np
 from scipy.io import mmread
 from scipy.sparse import csr_array, load_npz, save_npz
 
-from sklearn_dptda._cli._command import SWITCH, at_least_one
+from sklearn_dptda._cli._command import at_least_one
 from sklearn_dptda._cli._paid_run import PayingCommand
 from sklearn_dptda._cli._read_points import (
+    TEXT_ARGUMENTS,
     check_is_file,
     parsed,
+    read_list,
     read_table,
     reading,
     zip_members,
@@ -70,8 +72,8 @@ class Graph(PayingCommand):
             "action": "extend",
             "help": "the two columns of a list of edges that contain the ends",
         },
-        # A record may look like a header, so the first row is a record unless this is given.
-        "--header": SWITCH | {"help": "the first row contains the names of the columns"},
+        # The first line is a record unless --header is given.
+        **TEXT_ARGUMENTS,
     }
     kinds = (EdgeFlip,)
     hidden = frozenset({"storage"})
@@ -82,15 +84,18 @@ class Graph(PayingCommand):
 
     def prepare(self):
         args, private = self.args, self.private
-        private.set_params(
-            nodes=read_ids(args.nodes) if isinstance(args.nodes, str) else args.nodes
-        )
-        graph = read_graph(args.points, private.nodes, args.columns, args.header)
+        nodes = args.nodes
+        if isinstance(nodes, str):
+            nodes = read_list("--nodes", nodes, "ids")
+        private.set_params(nodes=nodes)
+        names = (name[2:].replace("-", "_") for name in TEXT_ARGUMENTS)
+        how = {name: getattr(args, name) for name in names}
+        graph = read_graph(args.points, nodes, args.columns, **how)
         try:
             private.fit(graph)
         except ValueError as error:
-            is_header = not args.header and str(error).startswith("nodes is")
-            hint = " If the first row names the columns, pass --header." if is_header else ""
+            is_header = args.header is None and str(error).startswith("nodes is")
+            hint = " If the first line names the columns, pass --header." if is_header else ""
             raise ValueError(f"{error}{hint}") from None
         return graph
 
@@ -121,49 +126,41 @@ class Graph(PayingCommand):
             super().write_file(path)
 
 
-def read_ids(path):
-    """Read a public list of ids of nodes, one per line."""
-    path = Path(path)
-    check_is_file(path)
-    with reading(path, "a list of ids"):
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    ids = [line.strip() for line in lines if line.strip()]
-    if not ids or len(set(ids)) < len(ids):
-        raise ValueError(f"--nodes: {path} must be a list of different ids, one per line.")
-    return ids
-
-
-def read_graph(path, nodes=None, columns=None, header=None):
+def read_graph(path, nodes=None, columns=None, **how):
     """Read an adjacency matrix from an NPZ, NPY or MTX file, or the two ends of edges from a text.
 
     ``nodes`` is public: the number of nodes, or a list of their ids. Each line of a text file
     contains the two ends of an edge, as numbers of nodes (from 0) or as ids, in its first two cells
-    or in two ``columns``.
+    or in two ``columns``. ``how`` says how the text is written.
     """
     path = Path(path)
     check_is_file(path)
-    if path.suffix.lower() in (".npy", ".npz", ".mtx"):
+    if path.suffix.lower() in (".npz", ".mtx") or (path.suffix.lower() == ".npy" and not columns):
+        matrix = _matrix(path)
         # A dense matrix with few columns would be taken for a list of edges.
-        return check_links(_matrix(path))
+        if nodes is None or matrix.shape[0] == matrix.shape[1]:
+            return check_links(matrix)
+        columns = columns or ["0", "1"]
     if nodes is None:
         raise ValueError(
             "--nodes must be given with a list of edges: the number of nodes must be public, and "
             "is not taken from the edges."
         )
-    table = read_table(path, columns=columns, header=header, pairs=True).cells
-    if table.shape[1] < 2:
+    ends = columns or ["0", "1"]
+    found = read_table(path, columns=columns, texts=ends, is_ragged=True, **how).columns
+    if len(found) < 2:
         raise ValueError(
-            f"{path} has one column, and edges have two ends. If another mark separates them, "
-            "write them with commas or blanks between them."
+            f"{path} has one column, and edges have two ends. If another mark separates them, pass "
+            "it by --separator."
         )
-    if table.shape[1] > 2:
+    if len(found) > 2:
         tell(
             "note: the first two columns are taken as the ends of edges, and the others, such as "
             "weights, are left out. To choose others, pass --columns."
         )
     # A cell that is not a number becomes NaN, which is not a node.
     read = str if isinstance(nodes, list) else partial(parsed, default=math.nan)
-    return [(read(first), read(second)) for first, second, *_ in table]
+    return [(read(a), read(b)) for a, b in zip(*(c.tolist() for c in found[:2]), strict=True)]
 
 
 def _matrix(path):
@@ -175,4 +172,4 @@ def _matrix(path):
             return csr_array(mmread(path)) if is_text else load_npz(path)
     # The limit on the number of columns is for tables: a matrix has as many columns as nodes. Cells
     # that are not numbers are refused later, because the advice for tables does not apply.
-    return read_table(path, max_columns=math.inf).cells
+    return np.column_stack(read_table(path, max_columns=math.inf).columns)

@@ -1,25 +1,26 @@
 """The command ``look``: what a file contains, and the commands that release it."""
 
 import shlex
+from typing import Any
 
 from sklearn_dptda._cli._command import Command
-from sklearn_dptda._cli._read_points import TABLE_ARGUMENTS, parsed, read_table
-from sklearn_dptda._cli._terminal import say
-from sklearn_dptda._cli._text_table import as_number_text, is_empty, is_missing
+from sklearn_dptda._cli._read_points import TABLE_ARGUMENTS, TEXT_ARGUMENTS, parsed, read_table
+from sklearn_dptda._cli._terminal import say, tell
+from sklearn_dptda._cli._text_table import UnclearLines, as_number_text, is_empty, is_missing
 from sklearn_dptda.rows._look import TableFacts, column_facts
 
 _NEXT = (
     "Replace each word in capitals by a choice that you make without looking at the data: by the "
     "meaning of a column, the answers of a form, or a code book. Bounds that you leave out are "
     "estimated privately, where a command can.",
-    "  HEADER_OR_NO_HEADER: --header if the first row contains names, which are published; "
-    "--no-header if it is a record.",
     "  INTEGERS_OR_NOTHING: --integers with the columns that can only hold whole numbers; nothing "
     "if there are none.",
     "  MISSING_OR_NOTHING: --missing if values can be missing in such a table; nothing if they "
     "cannot. For a diagram, it is --drop-incomplete.",
     "Which columns a command lists was read off the records: keep only those that you would list "
     "for any records.",
+    "  HEADER_OR_NO_HEADER: --header if the first line contains names, which are published; "
+    "--no-header if it is a record.",
 )
 # A single record decides whether a value is missing, or all are whole numbers, so that the printed
 # command leaves these options open.
@@ -28,7 +29,7 @@ _MISSING = "MISSING_OR_NOTHING"
 _MOST_COORDINATES = 3
 # Width of the lines of a command.
 _WIDTH = 96
-_READ = ("key", "columns", "header", "separator", "decimal", "encoding")
+_READ = ("--key", "--columns", *TEXT_ARGUMENTS)
 
 
 class Look(Command):
@@ -41,59 +42,78 @@ class Look(Command):
       python -m sklearn_dptda look people.csv
 
     what is printed:
-      how the file is written: separator, decimal mark, encoding, and header
+      how the file is written: separator, decimal mark, encoding, and header. If a line may be no
+      record, it says which option decides this
       for each column: numbers, categories, dates, ids of people, and missing values
       commands for synthetic rows, clusters, a diagram or a graph, as far as the file suits them,
       with a word in capitals for each choice that must not depend on the records
     """
 
     name = "look"
-    arguments = {name: TABLE_ARGUMENTS[name] for name in ("points", *(f"--{n}" for n in _READ))}
+    arguments = {name: TABLE_ARGUMENTS[name] for name in ("points", *_READ)}
 
     def run(self):
         args = self.args
-        how = {name: getattr(args, name) for name in _READ}
-        table = read_table(args.points, **how)
-        names = table.names or [str(label.place) for label in table.labels]
+        names = (name[2:].replace("-", "_") for name in _READ)
+        how = {name: getattr(args, name) for name in names}
+        table, proposed = _proposed(args.points, how)
+        labels = [label.short() for label in table.labels]
         facts = TableFacts(
-            len(table.cells),
+            len(table.columns[0]),
             [
                 column_facts(name, _values(column, table.decimal))
-                for name, column in zip(names, table.cells.T.tolist(), strict=True)
+                for name, column in zip(labels, table.columns, strict=True)
             ],
         )
         say(*facts.lines())
         if table.form is not None:
             say("", f"The file is read with {table.form} {_header(table)}.")
-        say("", *_NEXT)
-        for command in suggestions(args.points, facts, table, args.columns):
+        found = suggestions(args.points, facts, table, args.columns, "header" in proposed)
+        if not found:
+            say("", "No command releases such a file as it is.")
+            return
+        say("", *_NEXT[: None if "header" in proposed else -1])
+        for command in found:
             say("", *command)
+
+
+def _proposed(path, how):
+    """Return a table as it seems to be meant, and the options that were proposed for this."""
+    proposed: dict[str, Any] = {}
+    while True:
+        try:
+            return read_table(path, **how | proposed), proposed
+        except UnclearLines as error:
+            tell(f"note: {error}")
+            proposed |= error.proposal
 
 
 def _values(column, decimal):
     """The numbers of a column if all of its texts are numbers or gaps, and its texts otherwise."""
-    numbers = [
-        parsed(as_number_text(cell, decimal)) if isinstance(cell, str) else cell for cell in column
-    ]
-    texts = (c for n, c in zip(numbers, column, strict=True) if n is None and isinstance(c, str))
+    if column.dtype.kind in "iuf":
+        return column
+    cells = column.tolist()
+    numbers = [parsed(as_number_text(c, decimal)) if isinstance(c, str) else c for c in cells]
+    texts = (c for n, c in zip(numbers, cells, strict=True) if n is None and isinstance(c, str))
     if all(map(is_missing, texts)):
         return numbers
-    return [None if isinstance(cell, str) and is_empty(cell) else cell for cell in column]
+    return [None if isinstance(cell, str) and is_empty(cell) else cell for cell in cells]
 
 
-def suggestions(path, facts, table, columns=None):
-    """Lines of commands for a file, in which the public choices are words in capitals."""
+def suggestions(path, facts, table, columns=None, is_proposed=False):
+    """Lines of commands for a file, in which the public choices are words in capitals.
+
+    ``is_proposed`` says that the first line was taken for names, and may be a record.
+    """
     words = _words_for(facts)
     shared = [shlex.quote(str(path))]
     if table.form is not None:
-        shared += [str(table.form), _header(table)]
+        shared += [str(table.form), "HEADER_OR_NO_HEADER" if is_proposed else _header(table)]
     if (groups := facts.groups()) is not None:
         shared += ["--groups", words[groups]]
     found = []
     if _are_edges(facts, table):
-        # The command for a graph reads the format by itself.
-        header = ["--header"] * bool(table.names)
-        found.append(["graph", shared[0], *header, "--nodes NUMBER_OR_FILE", "-o graph"])
+        found.append(["graph", *shared[:3], "--nodes NUMBER_OR_FILE", "-o graph"])
     features = facts.features()
     # A diagram leaves out rows with a gap, so a column that is mostly empty would leave none. A
     # column of one value has no clusters.
@@ -127,10 +147,8 @@ def _wrapped(parts):
 
 
 def _header(table):
-    """The option for the header. A guess is left to the reader, since names are published."""
-    if table.names is None:
-        return "--no-header"
-    return "--header" if table.are_names_public else "HEADER_OR_NO_HEADER"
+    """The option for the header."""
+    return "--no-header" if table.names is None else "--header"
 
 
 def _words_for(facts):
@@ -158,5 +176,5 @@ def _are_edges(facts, table):
     first = facts.columns[:2]
     if not 2 <= len(facts.columns) <= 3 or {c.kind for c in first} - {"id", "integer", "text"}:
         return False
-    ends = [set(map(str, column)) for column in table.cells[:, :2].T.tolist()]
+    ends = [set(map(str, column.tolist())) for column in table.columns[:2]]
     return 5 * len(ends[0] & ends[1]) >= min(map(len, ends))

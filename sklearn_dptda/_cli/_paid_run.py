@@ -8,7 +8,6 @@ import os
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -110,10 +109,11 @@ class PayingCommand(Command):
         self.records = self.read()
         return self.records.numbers(getattr(self.private, "missing", False))
 
-    def read(self) -> Table:
-        """Read the file of rows."""
-        names = signature(read_table).parameters.keys() & vars(self.args).keys()
-        return read_table(self.args.points, **{name: getattr(self.args, name) for name in names})
+    def read(self, texts: Sequence[str] = ()) -> Table:
+        """Read the file of rows; the columns that ``texts`` names stay as they are written."""
+        known = (name.lstrip("-").replace("-", "_") for name in TABLE_ARGUMENTS if name[0] == "-")
+        how = {name: getattr(self.args, name) for name in known if hasattr(self.args, name)}
+        return read_table(self.args.points, texts=texts, **how)
 
     def remarks(self) -> Iterable[str]:
         """Return lines for a dry run, which follow from the arguments alone."""

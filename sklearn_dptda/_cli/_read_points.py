@@ -1,9 +1,9 @@
 """Readers for files of points or rows, whose error messages count rows but quote no values."""
 
 import argparse
+import math
 import zipfile
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from sklearn_dptda._cli._text_table import (
     TextFormat,
     as_number_text,
     is_missing,
-    read_cells,
+    read_text,
 )
 from sklearn_dptda.utils._people import remark_on_ids
 
@@ -29,9 +29,41 @@ MAX_INFLATED_BYTES, _MAX_INFLATION = 1 << 30, 100
 _MAX_NAMED_COLUMNS = 5
 
 
+# The arguments that say how a text file is written, which all commands share.
+TEXT_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "--header": {
+        "action": argparse.BooleanOptionalAction,
+        "help": "whether the first line of a text file contains the names of the columns; asked "
+        "for if the line may be either",
+    },
+    "--separator": {
+        "metavar": "MARK",
+        "help": f"mark between the cells of a text file: {' '.join(SEPARATORS)} (default: the one "
+        "that the lines have in common)",
+    },
+    "--decimal": {
+        "choices": [".", ","],
+        "help": "decimal mark of the numbers in a text file (default: that of its numbers)",
+    },
+    "--encoding": {
+        "metavar": "NAME",
+        "help": "encoding of a text file (default: that of its first bytes, UTF-8, or cp1252)",
+    },
+    "--skip-lines": {
+        "type": int,
+        "default": 0,
+        "metavar": "N",
+        "help": "leave out the first N lines of a text file, before the names of the columns",
+    },
+    "--comment": {
+        "metavar": "MARK",
+        "help": "leave out the lines of a text file that begin with this mark, such as '#'; none "
+        "if there are no such lines",
+    },
+}
 # The arguments for a file of rows and how to read it.
 TABLE_ARGUMENTS: dict[str, dict[str, Any]] = {
-    "points": {"help": "CSV, TSV, TXT, NPY, NPZ or Parquet file with one row per record"},
+    "points": {"help": "file of text, NPY, NPZ or Parquet with one row per record"},
     "--columns": SEVERAL | {"help": "names or numbers of the columns to use"},
     "--groups": {
         "metavar": "COLUMN",
@@ -39,22 +71,7 @@ TABLE_ARGUMENTS: dict[str, dict[str, Any]] = {
         "then protected together, and the privacy unit is one person instead of one row",
     },
     "--key": {"help": "name or number (from 0) of the array in an NPZ file"},
-    "--header": {
-        "action": argparse.BooleanOptionalAction,
-        "help": "whether the first row of a text file names the columns (default: guess)",
-    },
-    "--separator": {
-        "metavar": "MARK",
-        "help": f"mark between the cells of a text file: {' '.join(SEPARATORS)} (default: guess)",
-    },
-    "--decimal": {
-        "choices": [".", ","],
-        "help": "decimal mark of the numbers in a text file (default: guess)",
-    },
-    "--encoding": {
-        "metavar": "NAME",
-        "help": "encoding of a text file (default: that of its first bytes, UTF-8, or cp1252)",
-    },
+    **TEXT_ARGUMENTS,
     "--fill": SEVERAL
     | {
         "default": [],
@@ -70,47 +87,41 @@ TABLE_ARGUMENTS: dict[str, dict[str, Any]] = {
 
 
 class ColumnLabel(NamedTuple):
-    """The public names of a column: its number from 0, and its name if that is public.
-
-    A name is public if the header was stated by the user, or if the user typed the name. The name
-    in a guessed header may be a record, so it is not shown (``is_guessed``).
-    """
+    """The public names of a column: its number from 0, and its name if the file has names."""
 
     place: int
     name: str | None = None
-    is_guessed: bool = False
 
     def __str__(self):
         return f"column {self.place}" + ("" if self.name is None else f" ({self.name!r})")
 
     def short(self):
-        """Return the name, or the number in the file if the name is not public."""
+        """Return the name, or the number in the file if there is none."""
         return str(self.place) if self.name is None else self.name
 
 
 class Table(NamedTuple):
-    """The cells of a table, with names and labels of its columns.
+    """The columns of a table, with their names and labels.
 
-    ``names`` is None if the file has none, and public unless they were guessed. ``ids`` has the
-    person of each row, or is None if a row is a record. ``form`` says how a text file is written.
+    ``names`` is None if the file has none. ``ids`` has the person of each row, or is None if a row
+    is a record. ``form`` says how a text file is written.
     """
 
     path: Path
     names: list[str] | None
-    cells: np.ndarray
+    columns: list[np.ndarray]
     labels: list[ColumnLabel]
     ids: np.ndarray | None
-    are_names_public: bool
     form: TextFormat | None = None
 
     @property
     def decimal(self):
-        """The decimal mark of numbers in texts."""
+        """The decimal mark of numbers in texts, or None if it was not stated."""
         return "." if self.form is None else self.form.decimal
 
     def numbers(self, keeps_gaps=False):
         """Return the cells as floats, and warn of a column that seems to identify people."""
-        points = as_numbers(self.path, self.cells, self.labels, self.decimal, keeps_gaps)
+        points = as_numbers(self.path, self.columns, self.labels, self.decimal, keeps_gaps)
         if remark_on_ids(self.names or ()):
             tell(
                 "warning: a column seems to identify people or rows, and counts as a coordinate. "
@@ -126,45 +137,39 @@ def read_table(
     key=None,
     columns=None,
     groups=None,
-    header=None,
-    separator=None,
-    decimal=None,
-    encoding=None,
     fill=(),
     drop_incomplete=False,
+    texts=(),
     max_columns=MAX_COLUMNS,
-    pairs=False,
+    **how,
 ):
     """Read a :class:`Table`.
 
-    The file is CSV, TSV, TXT, NPY, NPZ or Parquet. ``key`` selects one of several arrays of an NPZ
-    file, and ``columns`` selects columns, both by name or by number from 0. ``groups`` is the
-    column of the ids of people, which is left out of the cells. ``header``, ``separator``,
-    ``decimal`` and ``encoding`` say how a text file is written; what is None is guessed, and said
-    if it may surprise. With ``pairs``, ``36,8`` is two cells. ``fill`` and ``drop_incomplete`` say
-    how to treat missing cells of the selected columns. A ``ValueError`` says what cannot be used,
-    and counts rows, but quotes no values. It
-    does not quote a guessed header either, because it may be a record.
+    The file is a text, NPY, NPZ or Parquet. ``key`` selects one of several arrays of an NPZ file,
+    and ``columns`` selects columns, both by name or by number from 0. ``groups`` is the column of
+    the ids of people, which is left out of the others. ``how`` says how a text file is written; see
+    :func:`read_text`. The columns that ``texts`` names keep their cells as they are written.
+    ``fill`` and ``drop_incomplete`` say how to treat missing cells of the selected columns. A
+    ``ValueError`` says what cannot be used, and counts rows, but quotes no values.
     """
     path = Path(path)
     check_is_file(path)
     reader, form = _READERS.get(path.suffix.lower()), None
     if reader is None:
-        how = {"separator": separator, "decimal": decimal, "encoding": encoding}
-        names, cells, form, notes = read_cells(path, header=header, pairs=pairs, **how)
+        kept = [*texts] if groups is None else [*texts, groups]
+        filled = [text.rpartition("=")[0] for text in fill if "=" in text]
+        if not all(name.isdecimal() for name in (*kept, *filled, *(columns or ()))):
+            # The name of a column states that the first line contains names.
+            how = {"header": True} | {name: v for name, v in how.items() if v is not None}
+        names, found, form, notes = read_text(path, path.read_bytes(), texts=kept, **how)
         for note in notes:
             tell(f"note: {note}")
     else:
-        names, cells = reader(path, key)
-    if cells.ndim != 2:
-        raise ValueError(
-            f"{path} contains an array of {cells.ndim} dimension(s); an array of 2 dimensions, "
-            "rows and columns, is needed."
-        )
-    width, owner, ids = cells.shape[1], None, None
+        names, found = reader(path, key)
+    width, owner, ids = len(found), None, None
     if groups is not None:
         owner = column_place("--groups", groups, names, width)
-        ids = _ids(path, cells[:, owner], groups)
+        ids = _ids(path, found[owner], groups)
     if columns is not None:
         places = column_places("--columns", columns, names, width)
         if owner in places:
@@ -183,20 +188,13 @@ def read_table(
             f"{path} has {len(places):,} columns, and at most {max_columns:,} can be released: "
             "choose --columns, by name or number from 0."
         )
-    cells = cells[:, places]
-    are_public = header is not None or reader is _parquet
-    labels = [ColumnLabel(place) for place in places]
-    if names is not None:
-        names = [names[place] for place in places]
-        public = names if are_public else columns or ()
-        labels = [
-            ColumnLabel(place, name) if name in public else ColumnLabel(place, is_guessed=True)
-            for place, name in zip(places, names, strict=True)
-        ]
+    found = [found[place] for place in places]
+    names = None if names is None else [names[place] for place in places]
+    labels = [ColumnLabel(p, None if names is None else names[i]) for i, p in enumerate(places)]
     if fill or drop_incomplete:
-        cells, kept = _without_gaps(cells, names, fill, drop_incomplete, form)
+        found, kept = _without_gaps(found, names, fill, drop_incomplete, form)
         ids = None if ids is None else ids[kept]
-    return Table(path, names, cells, labels, ids, are_public, form)
+    return Table(path, names, found, labels, ids, form)
 
 
 def column_places(option, typed, names, width):
@@ -232,6 +230,18 @@ def _ids(path, column, name):
     return ids
 
 
+def read_list(option, name, what):
+    """Return the different lines of a file that an option names, which are public."""
+    path = Path(name)
+    check_is_file(path)
+    with reading(path, f"a list of {what}"):
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    listed = [line.strip() for line in lines if line.strip()]
+    if not listed or len(set(listed)) < len(listed):
+        raise ValueError(f"{option}: {path} must be a list of different {what}, one per line.")
+    return listed
+
+
 def check_is_file(path):
     """Raise a ValueError if a path is not that of a file."""
     if path.is_dir():
@@ -240,18 +250,23 @@ def check_is_file(path):
         raise ValueError(f"there is no file {path}.")
 
 
-def as_numbers(path, cells, labels, decimal=".", keeps_gaps=False):
-    """Convert cells to floats, gaps to NaN if they are kept.
+def as_numbers(path, columns, labels, decimal=".", keeps_gaps=False):
+    """Return columns as an array of floats, with gaps as NaN if they are kept.
 
     A ValueError names the columns with other cells that are not numbers.
     """
-    numbers, texts = _numbers(cells, decimal)
-    gaps = ~np.isfinite(numbers) & ~texts
-    if keeps_gaps and not texts.any():
-        return np.where(gaps, np.nan, numbers)
-    if texts.any() or gaps.any():
-        found = zip(labels, texts.sum(axis=0).tolist(), gaps.sum(axis=0).tolist(), strict=True)
-        raise ValueError(_why_unusable(path, len(cells), list(found)))
+    found = [_numbers(column, decimal) for column in columns]
+    numbers = np.empty((len(columns[0]) if columns else 0, len(columns)))
+    counts = []
+    for j, (column, texts) in enumerate(found):
+        numbers[:, j] = column
+        counts.append((int(texts.sum()), int((~np.isfinite(column) & ~texts).sum())))
+    wrong = [sum(each) > 0 for each in zip(*counts, strict=True)]
+    if wrong and (wrong[0] or (wrong[1] and not keeps_gaps)):
+        described = [(label, *each) for label, each in zip(labels, counts, strict=True)]
+        raise ValueError(_why_unusable(path, len(numbers), described))
+    if any(wrong):
+        numbers[~np.isfinite(numbers)] = np.nan
     return numbers
 
 
@@ -270,46 +285,53 @@ def parsed(cell, default=None):
         return default
 
 
-def _numbers(cells, decimal="."):
-    """Return the numbers in cells, and which cells are texts; others without a number are gaps."""
-    texts = np.zeros(cells.shape, dtype=bool)
-    if cells.dtype.kind not in "biufOUS":
+def _numbers(column, decimal="."):
+    """Return the numbers of a column, and which of its cells are texts; others are gaps."""
+    texts = np.zeros(len(column), dtype=bool)
+    if column.dtype.kind in "biuf":
+        return column.astype(float, copy=False), texts
+    if column.dtype.kind not in "OUS":
         # Complex numbers would lose their imaginary part, and dates would become numbers.
-        return np.full(cells.shape, np.nan), ~texts
-    if cells.dtype.kind == "O":
-        cells = np.frompyfunc(partial(as_number_text, decimal=decimal), 1, 1)(cells)
-    if not any(map(_is_unusual, cells.ravel() if cells.dtype.kind in "OUS" else ())):
-        with suppress(TypeError, ValueError):
-            return cells.astype(float), texts
-    numbers = np.frompyfunc(partial(parsed, default=np.nan), 1, 1)(cells).astype(float)
-    unread = ~np.isfinite(numbers)
+        return np.full(len(column), np.nan), ~texts
+    cells = [as_number_text(cell, decimal) for cell in column.tolist()]
+    numbers = np.array([parsed(cell, math.nan) for cell in cells], dtype=float)
+    (unread,) = np.nonzero(~np.isfinite(numbers))
     texts[unread] = [
-        not (cell is None or parsed(cell) is not None or is_missing(str(cell)))
-        for cell in cells[unread].tolist()
+        not (cells[i] is None or parsed(cells[i]) is not None or is_missing(str(cells[i])))
+        for i in unread
     ]
     return numbers, texts
 
 
-def _without_gaps(cells, names, fill, drops, form=None):
+def _without_gaps(columns, names, fill, drops, form=None):
     """Fill gaps, and leave out the rows that still have some.
 
-    Returns the cells, and which rows of the original ones they are.
+    Returns the columns, and which rows of the original ones they are.
     """
-    constants = _constants(names, cells.shape[1], fill)
-    numbers, texts = _numbers(cells, "." if form is None else form.decimal)
-    gaps = ~np.isfinite(numbers) & ~texts
-    # Texts of a fixed length would cut a longer constant off.
-    cells = cells.astype(object) if cells.dtype.kind in "US" else cells.copy()
-    for place, constant in constants.items():
-        value = constant if cells.dtype.kind == "O" else parsed(constant)
-        if value is None:
-            raise ValueError(f"--fill: {constant!r} is no number, and the file holds numbers.")
-        cells[gaps[:, place], place] = value
-        gaps[:, place] = False
-    kept = ~gaps.any(axis=1) if drops else np.ones(len(cells), dtype=bool)
+    constants = _constants(names, len(columns), fill)
+    decimal, filled = "." if form is None else form.decimal, []
+    kept = np.ones(len(columns[0]), dtype=bool)
+    for place, column in enumerate(columns):
+        numbers, texts = _numbers(column, decimal)
+        gaps = ~np.isfinite(numbers) & ~texts
+        if place in constants:
+            constant = constants[place]
+            if column.dtype.kind in "OUS":
+                # Texts of a fixed length would cut a longer constant off.
+                column = column.astype(object)
+            elif (constant := parsed(constant)) is None:
+                raise ValueError(
+                    f"--fill: {constants[place]!r} is no number, and the file holds numbers."
+                )
+            column = np.where(gaps, constant, column)
+            gaps[:] = False
+        kept &= ~gaps
+        filled.append(column)
+    if not drops:
+        return filled, np.ones(len(kept), dtype=bool)
     if not kept.any():
         raise ValueError("--drop-incomplete: no row is complete.")
-    return cells[kept], kept
+    return [column[kept] for column in filled], kept
 
 
 def _constants(names, width, fill):
@@ -354,8 +376,6 @@ def _why_unusable(path, n_rows, found):
     if has_gaps:
         wrong += " (empty cells, NaN, infinity)"
         remedy += "use --fill with public constants, or --drop-incomplete. "
-    if any(label.is_guessed for label, _, _ in bad):
-        remedy += "To see the names of columns, pass --header. "
     return f"{path} {wrong}: {named}. {remedy.rstrip()}"
 
 
@@ -377,12 +397,22 @@ def reading(path, what):
         raise ValueError(f"{path} is not {what}.") from None
 
 
+def _columns_of(path, array):
+    """Return the columns of an array of rows."""
+    if array.ndim != 2:
+        raise ValueError(
+            f"{path} contains an array of {array.ndim} dimension(s); an array of 2 dimensions, "
+            "rows and columns, is needed."
+        )
+    return list(array.T)
+
+
 def _npy(path, key):
     with reading(path, "a NumPy file of numbers"), path.open("rb") as file:
         array = np.load(file, allow_pickle=False)
     if not isinstance(array, np.ndarray):
         raise ValueError(f"{path} is an archive of arrays: change its suffix to .npz.")
-    return None, array
+    return None, _columns_of(path, array)
 
 
 def _refuse_inflated(path, declared):
@@ -409,7 +439,7 @@ def _npz(path, key):
         count, array = len(archive.files), None if name is None else archive[name]
     if array is None:
         raise ValueError(f"--key: choose one of the {count} arrays, by name or number from 0.")
-    return None, array
+    return None, _columns_of(path, array)
 
 
 def _name_of(names, key):
@@ -424,10 +454,6 @@ def _name_of(names, key):
 
 
 def _parquet(path, key):
-    try:
-        import pandas as pd  # noqa: F401
-    except ImportError:
-        raise ValueError("Parquet files need pandas: pip install sklearn-dptda[pandas].") from None
     try:
         import pyarrow.parquet as pq
     except ImportError:
@@ -445,11 +471,10 @@ def _parquet(path, key):
     texts = [c.path for c in columns if c.physical_type == "BYTE_ARRAY"]
     with reading(path, "a Parquet file"):
         frame = pq.read_table(path, read_dictionary=texts).to_pandas()
-    for name in frame.columns[frame.dtypes == "category"]:
-        frame[name] = frame[name].astype(object)
-    # Beside a column of floats, ids above 2**53 would become floats, and some of them equal.
-    alike = frame.dtypes.nunique() == 1
-    return [str(c) for c in frame.columns], frame.to_numpy(None if alike else object)
+    # Categories and other types of pandas have no array of their own.
+    return [str(name) for name in frame.columns], [
+        column.to_numpy(object if column.dtype.kind == "O" else None) for _, column in frame.items()
+    ]
 
 
 # For each suffix, the reader, which returns names, if there are any, and cells. Others are texts.

@@ -1,5 +1,6 @@
 """The commands ``cluster``, ``synthesize`` and ``bounds``: releases of a table of rows."""
 
+import csv
 import math
 from inspect import signature
 
@@ -13,6 +14,7 @@ from sklearn_dptda._cli._read_points import (
     TABLE_ARGUMENTS,
     as_numbers,
     column_places,
+    read_list,
 )
 from sklearn_dptda._cli._text_table import is_empty
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPTree
@@ -240,7 +242,8 @@ class Synthesize(_RowCommand):
         | {
             "default": [],
             "metavar": "NAME=A,B,C",
-            "help": "columns of categories, with a public list of the values of each",
+            "help": "columns of categories, with a public list of the values of each, in quotation "
+            "marks if they contain a comma, or NAME=@FILE with one value per line",
         },
         "--column-bounds": {
             "nargs": 3,
@@ -275,13 +278,8 @@ class Synthesize(_RowCommand):
 
     def prepare(self):
         args = self.args
-        table = self.records = self.read()
-        if table.names is not None and not table.are_names_public:
-            raise ValueError(
-                "the first row may contain the names of the columns or be a record. The names are "
-                "written to the output, so you must say which: pass --header or --no-header."
-            )
-        self.columns = table.names or [f"x{j}" for j in range(table.cells.shape[1])]
+        table = self.records = self.read([name for name, _ in self.categories])
+        self.columns = table.names or [f"x{j}" for j in range(len(table.columns))]
         # Columns without names have their numbers in the file.
         self.known = table.names or [str(label.place) for label in table.labels]
         refuse_formulas("names of columns", self.columns)
@@ -341,22 +339,26 @@ def _typed(table, choices, keeps_gaps):
 
     Missing cells are refused, or are NaN and None.
     """
-    cells, labels = table.cells, table.labels
-    numeric = [j for j in range(cells.shape[1]) if j not in choices]
+    columns, labels = table.columns, table.labels
+    numeric = [j for j in range(len(columns)) if j not in choices]
     numbers = as_numbers(
-        table.path, cells[:, numeric], [labels[j] for j in numeric], table.decimal, keeps_gaps
+        table.path,
+        [columns[j] for j in numeric],
+        [labels[j] for j in numeric],
+        table.decimal,
+        keeps_gaps,
     )
     if not choices:
         return numbers
-    typed = np.empty(cells.shape, dtype=object)
+    typed = np.empty((len(columns[0]), len(columns)), dtype=object)
     typed[:, numeric] = numbers
     for j in choices:
-        texts = [str(cell) for cell in cells[:, j]]
+        texts = [str(cell) for cell in columns[j]]
         gaps = [keeps_gaps and t not in choices[j] and is_empty(t) for t in texts]
         typed[:, j] = [None if gap else t for t, gap in zip(texts, gaps, strict=True)]
         if other := sum(t is not None and t not in choices[j] for t in typed[:, j]):
             raise ValueError(
-                f"{table.path}, {labels[j]}: {other:,} of {len(cells):,} rows contain a value that "
+                f"{table.path}, {labels[j]}: {other:,} of {len(texts):,} rows contain a value that "
                 "is not in its list of categories. Add public values to --categories, such as one "
                 "value for all other categories, or change these cells."
             )
@@ -365,9 +367,16 @@ def _typed(table, choices, keeps_gaps):
 
 def _parse_categories(text):
     name, equals, values = text.partition("=")
-    listed = [value.strip() for value in values.split(",")]
-    if not (name and equals and all(listed) and len(set(listed)) == len(listed)):
-        raise ValueError(f"--categories takes NAME=A,B,C with different values; got {text!r}.")
+    if values.startswith("@"):
+        return name, read_list("--categories", values[1:], "values")
+    # As in a file, a value that contains a comma is in quotation marks.
+    rows = csv.reader(values.splitlines(), skipinitialspace=True)
+    listed = [value.strip() for row in rows for value in row]
+    if not (name and equals and listed and all(listed) and len(set(listed)) == len(listed)):
+        raise ValueError(
+            f"--categories takes NAME=A,B,C with different values; got {text!r}. Put quotation "
+            "marks around a value with a comma in it, or pass NAME=@FILE with one value per line."
+        )
     return name, listed
 
 

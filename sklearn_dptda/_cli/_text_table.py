@@ -1,8 +1,8 @@
 """How a text file of rows is written, and its cells.
 
-clevercsv proposes the separator of tables of texts, and numbers decide it where every cell is one.
-The decimal mark and the header, which no library reports, follow from the cells. What no file can
-tell, such as whether ``36,8`` is one number, is asked for.
+Every line is a record, unless an option says otherwise: the reader proposes options, and leaves
+nothing out by itself. pandas reads the cells. The separator and the decimal mark follow from the
+first lines. What no file can tell, such as whether ``36,8`` is one number, is asked for.
 """
 
 import codecs
@@ -10,6 +10,7 @@ import csv
 import io
 import re
 from collections import Counter
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,15 +27,15 @@ _MARKS = {
 _ENCODINGS = ("utf-8", "cp1252", "latin-1")
 # Largest share of control characters, and those that occur in texts.
 _MOST_CONTROLS, _CONTROLS = 1e-3, frozenset(b"\t\n\v\f\r\x1a\x1b")
-# Separators by the words for them, in the order in which they are tried; a blank stands for any
-# white space, and nothing for a single column.
+# Separators by the words for them; a blank stands for any white space, and nothing for a single
+# column.
 SEPARATORS = {";": ";", "tab": "\t", "|": "|", ",": ",", "space": " ", "none": ""}
-# Lines and characters from which the format is guessed. clevercsv takes the square of the length of
-# the longest cell.
-_SAMPLED_LINES, _SAMPLED, _LONGEST_CELL = 200, 1 << 16, 1000
-_COMMENT = re.compile(r"\s*(#|%|//)")
+# Lines and characters from which the separator and the decimal mark follow.
+_SAMPLED_LINES, _SAMPLED = 200, 1 << 16
+# Marks of lines that may be comments.
+_COMMENT = re.compile(rb"^[ \t]*(#|%|//)", re.MULTILINE)
 # The line by which a spreadsheet program states the separator of a file.
-_STATED = re.compile(r'"?sep=(.)"?\n', re.IGNORECASE)
+_STATED = re.compile(rb'"?sep=(.)"?\n', re.IGNORECASE)
 _NUMBERS = {
     mark: re.compile(
         rf"[+-]?(\d+|[1-9]\d{{0,2}}({re.escape(group)}\d{{3}})+)({re.escape(mark)}\d*)?([eE][+-]?\d+)?"
@@ -43,7 +44,8 @@ _NUMBERS = {
     for mark, group in ((".", ","), (",", "."))
 }
 _DATE = re.compile(
-    r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}([ T]\d{1,2}:\d{2}(:\d{2})?.*)?|\d{1,2}:\d{2}(:\d{2})?"
+    r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}([ T]\d{1,2}:\d{2}(:\d{2})?.*)?"
+    r"|\d{1,2}:\d{2}(:\d{2})?( ?[AaPp][Mm])?"
 )
 # A number whose mark may be that of the decimals or of the thousands.
 _UNCLEAR = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
@@ -51,18 +53,28 @@ _UNCLEAR = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "inf", "infinity"}
 
 
+class UnclearLines(ValueError):
+    """Lines of a file may be no records. ``proposal`` has options that would leave them out."""
+
+    def __init__(self, message, **proposal):
+        super().__init__(message)
+        self.proposal = proposal
+
+
 class TextFormat(NamedTuple):
-    """How a text file is written: ``n_before`` rows before ``n_headers`` rows of names."""
+    """How a text file is written, as far as options state it."""
 
     encoding: str
     separator: str
     decimal: str
-    n_headers: int
-    n_before: int = 0
+    skip_lines: int = 0
+    comment: str | None = None
 
     def __str__(self):
         word = next((w for w, s in SEPARATORS.items() if s == self.separator), self.separator)
-        return f"--separator {word!r} --decimal {self.decimal!r} --encoding {self.encoding}"
+        stated = f"--separator {word!r} --decimal {self.decimal!r} --encoding {self.encoding}"
+        stated += f" --skip-lines {self.skip_lines}" * bool(self.skip_lines)
+        return stated + ("" if self.comment is None else f" --comment {self.comment!r}")
 
 
 class _Reading(NamedTuple):
@@ -72,20 +84,12 @@ class _Reading(NamedTuple):
     decimal: str
     rows: list[list[str]]
     width: int
-    # Shares of the rows of this width, and of the cells that are numbers, dates or gaps.
-    even: float
-    known: float
-
-    @property
-    def is_certain(self):
-        return self.even == self.known == 1
-
-    @property
-    def score(self):
-        # Words in a column of texts are separated by blanks as well.
-        doubt = 0.25 if self.separator == " " else 0.0
-        score = self.even * (self.known + 0.3) - doubt
-        return self.is_certain, self.even > 0.95, score, self.width
+    # Whether all rows have this width, and all cells are numbers, dates or gaps.
+    is_even: bool
+    is_known: bool
+    # Numbers of columns and of cells that are so.
+    n_columns: int
+    n_known: int
 
 
 def is_missing(cell):
@@ -106,9 +110,8 @@ def as_number_text(cell, decimal):
     return cell.replace(group, "").replace(decimal, ".")
 
 
-def decoded(path, encoding=None):
-    """Return the text of a file, with line feeds alone at the ends of lines, and its encoding."""
-    raw = path.read_bytes()
+def decoded(path, raw, encoding=None):
+    """Return a text in UTF-8 with line feeds alone at the ends of lines, and its encoding."""
     encoding = encoding or _encoding(raw)
     if encoding is None:
         raise ValueError(
@@ -121,14 +124,17 @@ def decoded(path, encoding=None):
         raise ValueError(f"--encoding: there is no encoding {encoding!r}.") from None
     except UnicodeError:
         raise ValueError(f"{path} is not a text file in the encoding {encoding}.") from None
-    return text.replace("\r\n", "\n").replace("\r", "\n"), encoding
+    raw = raw if encoding == "utf-8" else text.encode()
+    if b"\r" in raw:
+        raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return raw, encoding
 
 
 def _encoding(raw):
     for mark, name in _MARKS.items():
         if raw.startswith(mark):
             return name
-    controls = sum(raw.count(byte) for byte in range(32) if byte not in _CONTROLS)
+    controls = len(raw) - len(raw.translate(None, bytes(set(range(32)) - _CONTROLS)))
     if b"\0" in raw or controls > _MOST_CONTROLS * len(raw):
         return None
     for name in _ENCODINGS:
@@ -140,111 +146,116 @@ def _encoding(raw):
     raise AssertionError("Latin-1 reads all bytes.")
 
 
-def read_cells(path, *, separator=None, decimal=None, encoding=None, header=None, pairs=False):
-    """Return the names of a text file, its cells, how it is written, and notes on that.
+def read_text(
+    path,
+    raw,
+    *,
+    separator=None,
+    decimal=None,
+    encoding=None,
+    header=None,
+    skip_lines=0,
+    comment=None,
+    texts=(),
+    is_ragged=False,
+):
+    """Return the names of a text file, its columns, how it is written, and notes on that.
 
-    What is None is guessed. ``header`` says whether there is a row of names. With ``pairs``, two
-    numbers with a comma between them are two cells. A ``ValueError`` says what cannot be told, and
-    quotes no cell.
+    A column is an array of numbers if all of its cells are numbers or empty, and otherwise of the
+    texts of its cells, as are those that ``texts`` names. With ``is_ragged``, rows are edges: only
+    their first two cells are needed, and two numbers with a comma between them are two cells. A
+    ``ValueError`` says what cannot be told, and quotes no cell.
     """
-    text, encoding = decoded(path, encoding)
-    if stated := _STATED.match(text):
-        text, separator = text[stated.end() :], separator or stated[1]
-    text, comments = _without_comments(text)
-    sample = _sample(text)
-    if not sample.strip():
-        raise ValueError(f"{path} is empty.")
-    best = _format(path, sample, separator, decimal, pairs)
-    if best.separator == "" and separator is None:
-        # Raise the error of a table whose quotation marks are wrong, if it is one.
-        for each in {",", ";", "\t"}.intersection(sample):
-            _rows(text, each, path)
-    rows = _without_last(_rows(text, best.separator, path), best.width)
-    n_before = _n_before(rows, best)
-    n_headers = 0 if header is False else _n_headers(best)
-    rows = rows[n_before:]
+    raw, encoding = decoded(path, raw, encoding)
+    n_lines = raw.count(b"\n") + (not raw.endswith(b"\n"))
+    if stated := _STATED.match(raw):
+        raw, separator = raw[stated.end() :], separator or stated[1].decode()
+    raw, left_out = _records(path, raw, skip_lines, comment, header)
+    first = None
     if header:
-        rows, n_headers = _stated_header(path, rows, n_before, n_headers, comments, best)
-    if decimal is None and _is_unclear(best._replace(rows=rows)):
+        line, _, raw = raw.partition(b"\n")
+        # Some programs write the names as a comment.
+        first, left_out["of names"] = _COMMENT.sub(b"", line, count=1).decode(), 1
+    if not raw.strip():
+        raise ValueError(f"{path} " + ("is empty." if first is None else "has names but no rows."))
+    best = _format(path, raw, separator, decimal, first, is_ragged)
+    if header is None and not is_ragged and _may_be_names(best):
+        raise UnclearLines(
+            f"the first line of {path} may contain the names of the columns. Pass --header if it "
+            "does, or --no-header if it is a record.",
+            header=True,
+        )
+    width = _width(path, raw, best, is_ragged)
+    names = None if first is None else _rows(first, best.separator, path)[0]
+    given = names or []
+    places = {given.index(t) if t in given else int(t) if t.isdecimal() else -1 for t in texts}
+    columns = _columns(path, raw, best, width, places)
+    if decimal is None and not is_ragged and _is_unclear(path, raw, best):
         raise _unclear(path)
-    names = rows[0] if n_headers else None
-    rows = rows[n_headers:]
-    if not rows:
-        raise ValueError(f"{path} has a header but no rows.")
-    if names is not None and len(names) == len(rows[0]) - 1:
-        # Programs leave out the name of a column that numbers the rows, or write a separator
-        # behind the last cell.
-        is_open = not any(row[-1] for row in rows)
-        names = [*names, ""] if is_open else ["", *names]
-    width = len(rows[0] if names is None else names)
-    if other := sum(len(row) != width for row in rows):
-        raise ValueError(
-            f"{path} has rows of different lengths: {other:,} of {len(rows):,} do not have the "
-            f"{width} cells of the first row. Put quotation marks around cells that contain the "
-            "separator, or pass another --separator."
-        )
-    found = TextFormat(encoding, best.separator, best.decimal, n_headers, n_before)
-    cells = np.array(rows, dtype=object).reshape(len(rows), -1)
-    return names, cells, found, list(_notes(path, found, header, len(comments)))
+    if names is not None:
+        names = _names(path, names, columns)
+    found = TextFormat(encoding, best.separator, best.decimal, skip_lines, comment)
+    return names, columns, found, list(_notes(path, found, n_lines, len(columns[0]), left_out))
 
 
-def _without_comments(text):
-    """The text behind the comments at its start, and their lines.
-
-    Further down, a line that looks like a comment may be a record.
-    """
-    lines = text.split("\n")
-    n = next((i for i, line in enumerate(lines) if line.strip() and not _COMMENT.match(line)), 0)
-    return "\n".join(lines[n:]), [line for line in lines[:n] if line.strip()]
-
-
-def _stated_header(path, rows, n_before, n_headers, comments, best):
-    """The rows with the names that are said to be in the first row, and the number of headers.
-
-    Names are published, so a record must never be taken for them. Some programs write the names as
-    a comment.
-    """
-    if n_before:
-        raise ValueError(
-            f"the first row of {path} does not have the {best.width} cells of the table, so it "
-            "cannot contain the names of the columns. Remove it, or pass --no-header."
-        )
-    if comments:
-        stated = _rows(_COMMENT.sub("", comments[-1]), best.separator, path)
-        if stated and len(stated[0]) == best.width:
-            return [stated[0], *rows], 1
-    return rows, max(n_headers, 1)
+def _records(path, raw, skip_lines, comment, header):
+    """Return the lines that are records or names, and how many others there are of each kind."""
+    left_out = {}
+    if skip_lines:
+        lines = raw.split(b"\n", skip_lines)
+        raw, left_out["skipped"] = lines[-1] if len(lines) > skip_lines else b"", skip_lines
+    if comment not in (None, "none"):
+        mark = re.escape(comment.encode())
+        raw, left_out["of comments"] = re.subn(rb"(?m)^[ \t]*" + mark + rb".*\n?", b"", raw)
+    if raw.startswith((b" ", b"\n")) or b"\n " in raw or b"\n\n" in raw:
+        raw, left_out["without a cell"] = re.subn(rb"(?m)^ *\n", b"", raw)
+    if comment is None and any(mark in raw for mark in (b"#", b"%", b"//")):
+        found = _COMMENT.search(raw, raw.find(b"\n") + 1 if header else 0)
+        if found is not None:
+            mark = found[1].decode()
+            raise UnclearLines(
+                f"{path} has lines that begin with {mark}. Pass --comment '{mark}' if these lines "
+                "are no records, or --comment none if they are records.",
+                comment=mark,
+            )
+    return raw, left_out
 
 
-def _without_last(rows, width):
-    """The rows, without an empty cell behind the last column."""
-    return [row[:-1] if len(row) == width + 1 and not row[-1] else row for row in rows]
-
-
-def _notes(path, found, header, n_comments):
-    """Yield what was guessed and could surprise."""
-    if n_comments:
-        yield f"{n_comments} line(s) of comments at the start of {path} are left out."
+def _notes(path, found, n_lines, n_records, left_out):
+    """Yield what was read, and what was guessed and could surprise."""
+    others = "".join(f", {n:,} {what}" for what, n in left_out.items() if n)
+    yield f"{path}: {n_lines:,} line(s), {n_records:,} record(s){others}."
     if found.encoding not in ("utf-8", "utf-8-sig"):
         yield f"{path} is read in the encoding {found.encoding}. For another, pass --encoding."
     if found.decimal == ",":
         yield f"numbers of {path} have decimal commas. If they have not, pass --decimal '.'."
-    if found.n_before:
-        yield f"{found.n_before} row(s) with fewer cells before the table are left out."
-    if (header is None and found.n_headers) or found.n_headers > 1:
-        more = f", and {found.n_headers - 1} more are left out" if found.n_headers > 1 else ""
-        yield (
-            f"the first row of {path} is taken as the names of the columns{more}. If it is a "
-            "record, pass --no-header."
+
+
+def _names(path, names, columns):
+    """Return a name for each column from the cells of the first line."""
+    width = len(columns)
+    if len(names) == width + 1 and not names[-1]:
+        return names[:-1]
+    if len(names) == width - 1:
+        # Programs leave out the name of a column that numbers the rows, or write a separator
+        # behind the last cell.
+        is_open = columns[-1].dtype.kind == "f" and np.isnan(columns[-1]).all()
+        return [*names, ""] if is_open else ["", *names]
+    if len(names) != width:
+        raise ValueError(
+            f"the first line of {path} does not have the {width} cells of the table, so it cannot "
+            "contain the names of the columns. Pass --no-header if it is a record, or --skip-lines "
+            "with the number of lines before the names."
         )
+    return names
 
 
-def _sample(text):
-    lines = text.split("\n", _SAMPLED_LINES)[:_SAMPLED_LINES]
-    sample = "\n".join(lines)
-    if len(sample) > _SAMPLED and "\n" in sample[:_SAMPLED]:
-        return sample[: sample.rindex("\n", 0, _SAMPLED)]
-    return sample
+def _sample(raw):
+    """Return the first lines, as far as they are whole."""
+    end = max(raw.rfind(b"\n", 0, _SAMPLED), raw.find(b"\n"))
+    if end < 0 or len(raw) <= _SAMPLED:
+        end = len(raw)
+    return "\n".join(raw[:end].decode().split("\n")[:_SAMPLED_LINES])
 
 
 def _rows(text, separator, path):
@@ -260,14 +271,18 @@ def _rows(text, separator, path):
         try:
             rows = [[cell.strip() for cell in row] for row in reader]
         except csv.Error:
-            raise ValueError(f"{path} is not a table: a quotation mark may be missing.") from None
+            raise _broken(path) from None
     # Cells that are all empty are a row, and a line without cells is none.
     return [row for row in rows if len(row) > 1 or any(row)]
 
 
-def _format(path, sample, separator, decimal, pairs):
-    """The best reading of a sample, or a ValueError that names the option that decides it."""
-    marks = [decimal] if decimal else [".", ","]
+def _broken(path):
+    return ValueError(f"{path} is not a table: a quotation mark may be missing.")
+
+
+def _format(path, raw, separator, decimal, first, is_ragged):
+    """The best reading of the first lines, or a ValueError that names what decides it."""
+    sample, marks = _sample(raw), [decimal] if decimal else [".", ","]
     if separator is None:
         tried = [s for s in SEPARATORS.values() if not s.strip() or s in sample]
     else:
@@ -278,13 +293,80 @@ def _format(path, sample, separator, decimal, pairs):
     for each in tried:
         readings = [r for mark in marks if (r := _reading(sample, each, mark, path)) is not None]
         if readings:
-            found.append(max(readings, key=lambda r: r.known))
+            found.append(max(readings, key=lambda r: r.n_known))
     if not found:
-        raise ValueError(f"{path} is empty.")
-    best = _best(path, found, separator, decimal, pairs, sample)
-    if decimal is None and _is_unclear(best):
-        raise _unclear(path)
+        raise _broken(path)
+    if separator is not None:
+        return found[0]
+    best = _best(path, found, is_ragged)
+    single = next(r for r in found if r.separator == "")
+    is_pair = best.separator == "," and best.width == 2 and not is_ragged
+    if is_pair and decimal != "." and all(_NUMBERS[","].fullmatch(row[0]) for row in single.rows):
+        # Pairs of whole numbers, or one number with a decimal comma; a name tells which.
+        if decimal == "," or (first is not None and "," not in first):
+            return single._replace(decimal=",")
+        if first is None:
+            raise ValueError(
+                f"rows of {path} such as 36,8 may be one number or two. Pass --separator none, or "
+                "--separator ','."
+            )
     return best
+
+
+def _reading(sample, separator, decimal, path):
+    try:
+        rows = _rows(sample, separator, path)
+    except ValueError:
+        return None
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    # The first line may contain names.
+    body = rows[1:] or rows
+    known = [[_is_value(cell, decimal) or is_missing(cell) for cell in row] for row in body]
+    is_even = all(len(row) == width for row in body)
+    is_known, n_known = all(map(all, known)), sum(map(sum, known))
+    n_columns = sum(map(all, zip(*known, strict=False)))
+    return _Reading(separator, decimal, rows, width, is_even, is_known, n_columns, n_known)
+
+
+def _best(path, found, is_ragged):
+    """The reading in which all rows have equally many cells, if possible with numbers alone."""
+    single = next(r for r in found if r.separator == "")
+    wide = [r for r in found if r.width > 1 and (r.is_even or is_ragged)]
+    # Blanks stand beside tabs and in texts as well.
+    wide = [r for r in wide if r.separator != " "] or wide
+    certain = [r for r in wide if r.is_known]
+    if len(certain) == 1 or (is_ragged and certain):
+        return certain[0]
+    if wide:
+        best = max(wide, key=lambda r: r.n_columns)
+        if sum(r.n_columns == best.n_columns for r in wide) == 1:
+            return best
+        raise ValueError(
+            f"the separator of {path} is not clear. Pass --separator, such as ';', ',', tab or "
+            "space."
+        )
+    # Rows of different lengths are refused later, with their numbers.
+    uneven = [r for r in found if r.width > 1 and r.separator != " "]
+    return max(uneven, key=lambda r: r.n_known) if uneven and not single.is_known else single
+
+
+def _is_value(cell, decimal):
+    return bool(_NUMBERS[decimal].fullmatch(cell) or _DATE.fullmatch(cell))
+
+
+def _may_be_names(reading):
+    """Whether the first line could be names: there is no number where numbers are further down."""
+    first, *rest = reading.rows
+    if not rest:
+        return not any(_is_value(cell, reading.decimal) for cell in first)
+    known = 0
+    for cell, column in zip(first, zip(*rest, strict=False), strict=False):
+        values = [_is_value(c, reading.decimal) for c in column if not is_missing(c)]
+        if 2 * sum(values) > len(values):
+            known += 1
+            if not (_is_value(cell, reading.decimal) or is_missing(cell)):
+                return True
+    return known == 0
 
 
 def _unclear(path):
@@ -294,128 +376,101 @@ def _unclear(path):
     )
 
 
-def _best(path, found, separator, decimal, pairs, sample):
-    single = next((r for r in found if r.separator == ""), None)
-    if separator is not None:
-        return found[0]
-    wide = [r for r in found if r.width > 1 and r.even > 0.8]
-    if single is not None and not pairs:
-        commas = _reading(sample, "", ",", path)
-        pair = next((r for r in wide if r.separator == "," and r.is_certain), None)
-        # Pairs of whole numbers, or one number with a decimal comma; a name tells which.
-        if pair is not None and pair.width == 2 and commas.is_certain and decimal != ".":
-            first = single.rows[0][0]
-            if decimal == "," or not re.match(r"[-+\d,]", first):
-                return pair if "," in first and decimal is None else commas
-            if not _NUMBERS[","].fullmatch(first):
-                return pair
-            raise ValueError(
-                f"rows of {path} such as 36,8 may be one number or two. Pass --separator none, or "
-                "--separator ','."
-            )
-    if not wide:
-        # Rows of different lengths are refused later, with their numbers.
-        uneven = [r for r in found if r.width > 1 and r.even >= 0.5 and r.separator != " "]
-        return max(uneven or [single], key=lambda r: r.even)
-    best = max(wide, key=lambda r: r.score)
-    if best.is_certain or len(wide) == 1 or _proposed(sample) == best.separator:
-        return best
-    raise ValueError(
-        f"the separator of {path} is not clear. Pass --separator, such as ';', ',', tab or space."
-    )
-
-
-def _reading(sample, separator, decimal, path):
-    try:
-        rows = _rows(sample, separator, path)
-    except ValueError:
-        return None
-    if not rows:
-        return None
-    # A title or notes may stand before the table.
-    body = rows[max(len(rows) // 4, min(len(rows) - 1, 1)) :]
-    width = Counter(map(len, body)).most_common(1)[0][0]
-    rows = _without_last(rows, width)
-    cells = [cell for row in body if len(row) == width for cell in row]
-    known = sum(_is_value(cell, decimal) or is_missing(cell) for cell in cells)
-    even = sum(len(row) == width for row in body) / len(body)
-    return _Reading(separator, decimal, rows, width, even, known / max(len(cells), 1))
-
-
-def _is_value(cell, decimal):
-    return bool(_NUMBERS[decimal].fullmatch(cell) or _DATE.fullmatch(cell))
-
-
-def _is_unclear(reading):
+def _is_unclear(path, raw, reading):
     """Whether each number with a mark has three digits behind it, as thousands have.
 
     Points between commas, blanks or tabs are decimal marks.
     """
-    cells = [cell for row in reading.rows for cell in row if len(row) == reading.width]
-    marked = [c for c in cells if re.search("[.,]", c) and _NUMBERS[reading.decimal].fullmatch(c)]
-    if reading.separator not in (";", "|") and not any("," in cell for cell in marked):
-        return False
-    return bool(marked) and all(_UNCLEAR.fullmatch(cell) for cell in marked)
+    for rows in (reading.rows, None):
+        if rows is None:
+            rows = _rows(raw.decode(), reading.separator, path)
+        marked = [
+            cell
+            for row in rows
+            for cell in row
+            if ("." in cell or "," in cell) and _NUMBERS[reading.decimal].fullmatch(cell)
+        ]
+        if reading.separator not in (";", "|") and not any("," in cell for cell in marked):
+            return False
+        if marked and not all(map(_UNCLEAR.fullmatch, marked)):
+            return False
+    return bool(marked)
 
 
-def _proposed(sample):
-    """The separator that clevercsv proposes, or None."""
-    import clevercsv
+def _width(path, raw, reading, is_ragged):
+    """The number of cells of each row; ValueError if rows have different numbers of them."""
+    separator, width = reading.separator, reading.width
+    if separator == "":
+        return 1
+    n_rows = raw.count(b"\n") + (not raw.endswith(b"\n"))
+    is_plain = separator != " " and b'"' not in raw
+    if is_plain and raw.count(separator.encode()) == (width - 1) * n_rows and not is_ragged:
+        # pandas refuses longer rows.
+        return width
+    return _checked_width(path, raw, reading, is_ragged)
 
-    if max(map(len, re.split(r"[,;\t|\s]+", sample))) > _LONGEST_CELL:
-        return None
+
+def _checked_width(path, raw, reading, is_ragged):
+    separator, width = reading.separator, reading.width
+    if separator == " " and b'"' not in raw:
+        lengths = [n for n in map(len, map(bytes.split, raw.split(b"\n"))) if n]
+    else:
+        lengths = [len(row) for row in _rows(raw.decode(), separator, path)]
+    if is_ragged and min(lengths) > 1:
+        return max(lengths)
+    other = [place for place, length in enumerate(lengths) if length != width]
+    if not other:
+        return width
+    message = (
+        f"{path} has rows of different lengths: {len(other):,} of {len(lengths):,} do not have the "
+        f"{width} cells of the others."
+    )
+    if other == list(range(len(other))):
+        raise UnclearLines(
+            f"{message} Pass --skip-lines {len(other)} if the first {len(other)} line(s) are "
+            "neither records nor names.",
+            skip_lines=len(other),
+        )
+    raise ValueError(
+        f"{message} Put quotation marks around cells that contain the separator, or pass another "
+        "--separator."
+    )
+
+
+def _columns(path, raw, reading, width, texts):
+    """Return the columns: arrays of numbers where all cells are, and of texts."""
+    import pandas as pd
+
+    marks = {" ": r"\s+", "": "\x1f"}
+    read = partial(
+        pd.read_csv,
+        sep=marks.get(reading.separator, reading.separator),
+        header=None,
+        names=range(width),
+        index_col=False,
+        skipinitialspace=True,
+        keep_default_na=False,
+        encoding="utf-8",
+        low_memory=False,
+        **({"float_precision": "round_trip"} if pd.__version__ < "3.1" else {}),
+    )
     try:
-        found = clevercsv.Sniffer().sniff(sample, delimiters=list(SEPARATORS.values()))
-    except (clevercsv.Error, ValueError):
-        return None
-    return None if found is None else found.delimiter
-
-
-def _n_before(rows, reading):
-    """Number of rows with fewer cells before the table."""
-    first = next((i for i, row in enumerate(rows) if len(row) == reading.width), 0)
-    # The name of a column that numbers the rows may be missing.
-    before = rows[first - 1] if first else []
-    is_short = 1 < len(before) == reading.width - 1
-    return first - (is_short and not any(_is_value(cell, reading.decimal) for cell in before))
-
-
-def _n_headers(reading):
-    """Number of rows before the first record.
-
-    A record has a value in at least half of the columns that contain numbers or dates further down.
-    """
-
-    def is_value(cell):
-        return _is_value(cell, reading.decimal)
-
-    full = reading.rows[_n_before(reading.rows, reading) :]
-    body = [row for row in full[len(full) // 2 :] if len(row) == reading.width]
-    columns = [[c for c in column if not is_missing(c)] for column in zip(*body, strict=True)]
-    numeric = [
-        j for j, column in enumerate(columns) if column and _mostly(map(is_value, column), 0.8)
+        frame = read(
+            io.BytesIO(raw),
+            decimal=reading.decimal,
+            na_values=[""],
+            dtype=dict.fromkeys(texts & set(range(width)), str),
+        )
+        kinds = [frame[j].dtype.kind for j in range(width)]
+        others = [j for j in range(width) if kinds[j] not in "iuf"]
+        # Words such as True, and numbers with marks of thousands, stay as they are written.
+        written = read(io.BytesIO(raw), usecols=others, dtype=str) if others else frame
+    except (pd.errors.ParserError, UnicodeError, OverflowError):
+        _checked_width(path, raw, reading, False)
+        raise _broken(path) from None
+    return [
+        written[j].fillna("").str.strip().to_numpy(dtype=object)
+        if j in others
+        else frame[j].to_numpy()
+        for j in range(width)
     ]
-    if not numeric:
-        return int(_is_header(full[0], is_value))
-    for n, row in enumerate(full[:20]):
-        shift = reading.width - len(row)
-        cells = [row[j - shift] for j in numeric if j >= shift]
-        names = [not is_value(cell) and not is_missing(cell) for cell in cells]
-        if sum(names) <= sum(map(is_value, cells)) or not any(names):
-            return n if n == 0 or any(map(is_value, cells)) else 1
-    return 1
-
-
-def _mostly(flags, share):
-    flags = list(flags)
-    return sum(flags) >= share * len(flags)
-
-
-def _is_header(row, is_value):
-    """Whether a first row is a header: it contains no number and no gap.
-
-    A gap in the first cell is allowed, because the column of an index often has no name.
-    """
-    first, *rest = row
-    named = rest or [first]
-    return not is_value(first) and all(not is_missing(c) and not is_value(c) for c in named)

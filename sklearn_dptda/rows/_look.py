@@ -199,7 +199,9 @@ def look(X: ArrayLike) -> TableFacts:
 
 
 def column_facts(name: Any, values: Sequence[Any]) -> ColumnFacts:
-    """Tell what a column of Python objects holds; None and NaN stand for a missing value."""
+    """Tell what a column of objects or numbers holds; None and NaN stand for a missing value."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
+        return _facts_of_numbers(name, values)
     kept = [value for value in values if not is_missing(value)]
     counts = Counter(map(_hashable, kept))
     facts = partial(ColumnFacts, name, n_missing=len(values) - len(kept), n_values=len(counts))
@@ -225,6 +227,19 @@ def column_facts(name: Any, values: Sequence[Any]) -> ColumnFacts:
     single_words = sum(" " not in text for text in texts) >= _ID_SHARE * len(texts)
     is_id = seems_to_name_ids(name) or (single_words and len(counts) >= _ID_SHARE * len(kept))
     return facts(kind="id" if is_id else "text")
+
+
+def _facts_of_numbers(name: Any, values: np.ndarray) -> ColumnFacts:
+    kept = values[~np.isnan(values)]
+    different = np.unique(kept)
+    facts = partial(ColumnFacts, name, n_missing=len(values) - len(kept), n_values=len(different))
+    if not len(kept):
+        return facts(kind="empty")
+    whole = bool((different == np.floor(different)).all()) and bool(np.isfinite(different).all())
+    if whole and seems_to_name_ids(name) and len(different) > _MOST_CATEGORIES:
+        return facts(kind="id")
+    kind = "integer" if whole else "number"
+    return facts(kind=kind, low=float(different[0]), high=float(different[-1]))
 
 
 def _float(value: Any) -> float:

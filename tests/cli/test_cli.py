@@ -31,8 +31,9 @@ def path(request, tmp_path):
 
 
 def test_read_points_of_each_format(path):
-    np.testing.assert_allclose(read_points(path), POINTS)
-    np.testing.assert_allclose(read_points(path, columns=["1"])[:, 0], POINTS[:, 1])
+    how = {"header": True} if path.name == "points.header.csv" else {}
+    np.testing.assert_allclose(read_points(path, **how), POINTS)
+    np.testing.assert_allclose(read_points(path, columns=["1"], **how)[:, 0], POINTS[:, 1])
 
 
 def test_read_points_takes_a_first_row_with_a_gap_for_a_record(tmp_path):
@@ -118,13 +119,13 @@ def test_read_points_takes_tables_of_pandas(tmp_path):
     path = tmp_path / "table.csv"
     frame.to_csv(path)
     with pytest.raises(ValueError, match="number the rows: choose --columns among the other 2"):
-        read_points(path)
+        read_points(path, header=True)
     np.testing.assert_allclose(read_points(path, columns=["lon", "lat"]), POINTS)
     frame.to_csv(path, index=False)
-    np.testing.assert_allclose(read_points(path), POINTS)
+    np.testing.assert_allclose(read_points(path, header=True), POINTS)
     frame.assign(name="a").to_csv(path, index=False)
     with pytest.raises(ValueError, match=r"not numeric everywhere.*choose --columns"):
-        read_points(path)
+        read_points(path, header=True)
 
 
 @pytest.mark.parametrize(
@@ -179,21 +180,25 @@ def test_read_points_names_no_array_of_an_archive(tmp_path, capsys):
     assert len(read_points(path, key="Bob")) == len(read_points(path, key="1")) == 50
 
 
-def test_read_points_notes_a_first_row_without_a_number(tmp_path, capsys):
+def test_read_points_asks_whether_a_first_line_contains_names(tmp_path, capsys):
     path = tmp_path / "p.csv"
     for gaps in ("NA,NA", "?,-", "null,n/a", "nan,missing"):
         path.write_text(f"{gaps}\n1.5,2\n3,4\n")
         with pytest.raises(ValueError, match="has gaps"):
             read_points(path)
     path.write_text("Alice,Bob\n1.5,2\n3,4\n")
-    assert len(read_points(path)) == 2
-    note = capsys.readouterr().err
-    assert "--no-header" in note and "Alice" not in note
+    with pytest.raises(ValueError, match="--no-header if it is a record") as caught:
+        read_points(path)
+    assert "Alice" not in str(caught.value)
     with pytest.raises(ValueError, match="not numeric"):
         read_points(path, header=False)
     path.write_text("5,6.5\n1,2\n")
     assert len(read_points(path)) == 2 and len(read_points(path, header=True)) == 1
-    assert capsys.readouterr().err == ""
+    notes = capsys.readouterr().err.splitlines()
+    assert [note.split(": ")[-1] for note in notes[-2:]] == [
+        "2 line(s), 2 record(s).",
+        "2 line(s), 1 record(s), 1 of names.",
+    ]
 
 
 def test_output_folder_refuses_what_cannot_be_written(tmp_path, capsys, monkeypatch):

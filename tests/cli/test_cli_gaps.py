@@ -31,14 +31,15 @@ def folder(tmp_path, monkeypatch, rng):
 @pytest.mark.parametrize("file", ["ring.csv", "ring.npy"])
 def test_read_points_drops_or_fills_rows(file, folder):
     kept = np.arange(600) % 30 != 0
-    np.testing.assert_array_equal(read_points(file, drop_incomplete=True), folder[kept])
-    filled = read_points(file, fill=["0=7"])
+    how = {"header": True} if file == "ring.csv" else {}
+    np.testing.assert_array_equal(read_points(file, drop_incomplete=True, **how), folder[kept])
+    filled = read_points(file, fill=["0=7"], **how)
     np.testing.assert_array_equal(filled[kept], folder[kept])
     np.testing.assert_array_equal(filled[~kept], np.c_[np.full(20, 7.0), folder[~kept, 1]])
-    np.testing.assert_array_equal(read_points(file, fill=["7"]), filled)
+    np.testing.assert_array_equal(read_points(file, fill=["7"], **how), filled)
     # One constant for all, and another one for a column; nothing is left to drop.
     np.testing.assert_array_equal(
-        read_points(file, fill=["9", "0=7"], drop_incomplete=True), filled
+        read_points(file, fill=["9", "0=7"], drop_incomplete=True, **how), filled
     )
 
 
@@ -56,7 +57,7 @@ def test_read_points_fills_a_name_with_an_equals_sign(folder):
 
 @pytest.mark.conformance
 def test_diagram_command_drops_incomplete_rows(folder, capsys):
-    assert main(["diagram", "ring.csv", *BOX, "--drop-incomplete", "--seed", "0"]) == 0
+    assert main(["diagram", "ring.csv", "--header", *BOX, "--drop-incomplete", "--seed", "0"]) == 0
     written = json.loads(Path("out/diagram.json").read_text())
     assert written["parameters"]["n_points"] == 580
     assert len(written["diagrams"]["H1"]) >= 1
@@ -75,7 +76,7 @@ def test_diagram_command_drops_incomplete_rows(folder, capsys):
 )
 def test_diagram_command_refuses_bad_fill_and_scale_unpaid(options, message, folder, capsys):
     paying = ["--ledger", "l.db", "--budget", "99"]
-    assert main(["diagram", "ring.csv", *BOX, *paying, *options]) == 2
+    assert main(["diagram", "ring.csv", "--header", *BOX, *paying, *options]) == 2
     assert message in capsys.readouterr().err
     assert not os.path.exists("l.db")
 

@@ -214,5 +214,5 @@ def test_large_ids_beside_floats_stay_apart(tmp_path):
     ids = [2**53, 2**53 + 1, 2**53 + 2, 2**60, 2**60 + 1, 5]
     path = tmp_path / "t.parquet"
     pandas.DataFrame({"who": ids, "x": np.linspace(0, 1, 6)}).to_parquet(path)
-    _, cells = _read_points._parquet(path, None)
-    assert cells[:, 0].tolist() == ids and np.asarray(cells[:, 1], dtype=float).max() == 1.0
+    _, columns = _read_points._parquet(path, None)
+    assert columns[0].tolist() == ids and columns[1].max() == 1.0

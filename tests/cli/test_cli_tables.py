@@ -119,7 +119,7 @@ def test_read_points_refuses_parquet_files_that_would_inflate(folder, refused, m
     text = "long " * 100_000
     pandas.DataFrame({"t": [text] * 5000, "x": np.zeros(5000)}).to_parquet("t.parquet")
     table = read_table("t.parquet")
-    assert table.cells[0, 0] == text and len({id(cell) for cell in table.cells[:, 0]}) == 1
+    assert table.columns[0][0] == text and len({id(cell) for cell in table.columns[0]}) == 1
     monkeypatch.setattr(parquet, "read_table", lambda *_, **__: pytest.fail("read"))
     assert "x.parquet would expand to 1.01 GiB" in refused("bounds", "x.parquet")
 
@@ -225,16 +225,15 @@ def test_read_points_names_and_counts_unusable_columns(folder, refused):
     ) in error
     assert "choose the other column by --columns" in error and "public constant" in error
     assert "P1" not in error and "ok" not in error.replace("patients", "")
-    # A guessed header may be a record, but a name that the user typed is public.
+    # The first line may be a record, but a name that the user typed is public.
     error = refused("bounds", "patients.csv", "--columns", "1", "2")
-    assert "column 2: 30 of 40 rows have a gap" in error and "mass" not in error
-    assert "To see the names of columns, pass --header." in error
+    assert "may contain the names" in error and "mass" not in error
     error = refused("bounds", "patients.csv", "--columns", "age", "mass")
     assert "column 2 ('mass'): 30 of 40 rows have a gap" in error and "--header" not in error
     # A column that only has gaps need not be left out.
     assert "use --fill" in error and "--drop-incomplete" in error and "choose" not in error
     assert "not numeric" not in error and "decimal points" not in error
-    error = refused("bounds", "patients.csv", "--columns", "0")
+    error = refused("bounds", "patients.csv", "--header", "--columns", "0")
     assert "To continue, fix the file" in error and "other 0" not in error
     error = refused("synthesize", "patients.csv", "--header", "--categories", "id=P1,P2")
     assert "column 2 ('mass')" in error and "('id')" not in error
@@ -257,7 +256,7 @@ def test_read_points_names_few_of_many_unusable_columns(folder, refused):
 def test_read_points_counts_rows_of_different_lengths(folder, refused):
     (folder / "t.csv").write_text("a,b\n1,2\n3,4,5\n6\n7,8\n")
     error = refused("bounds", "t.csv", "--header")
-    assert "2 of 4 do not have the 2 cells of the first row" in error
+    assert "2 of 4 do not have the 2 cells of the others" in error
 
 
 EDGES = [("ann", "bob"), ("bob", "cy"), ("cy", "ann"), ("ann", "bob")]
@@ -271,7 +270,7 @@ def test_graph_command_takes_edges_between_ids(folder, refused, capsys):
     ids = ["dan", "ann", "cy", "bob"]
     error = refused("graph", "edges.csv", "--nodes", "ids.txt")
     assert "--nodes is a list of strings in which some ends of edges are missing" in error
-    assert "If the first row names the columns, pass --header." in error
+    assert "If the first line names the columns, pass --header." in error
     assert "from," not in error
     (folder / "few.txt").write_text("ann\nbob\n")
     error = refused("graph", "edges.csv", "--nodes", "few.txt", "--header")
