@@ -10,16 +10,16 @@ from scipy.io import mmread
 from scipy.sparse import csr_array, load_npz, save_npz
 
 from sklearn_dptda._cli._command import at_least_one
-from sklearn_dptda._cli._paid_run import PayingCommand
-from sklearn_dptda._cli._read_points import (
-    TEXT_ARGUMENTS,
+from sklearn_dptda._cli._formats import (
+    NETWORKS,
     check_is_file,
-    parsed,
-    read_list,
-    read_table,
+    edges_of,
     reading,
+    suffix_of,
     zip_members,
 )
+from sklearn_dptda._cli._paid_run import PayingCommand
+from sklearn_dptda._cli._read_points import TEXT_ARGUMENTS, parsed, read_list, read_table
 from sklearn_dptda._cli._terminal import tell
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.graph._adjacency import check_links
@@ -38,9 +38,10 @@ class Graph(PayingCommand):
       python -m sklearn_dptda graph edges.csv --nodes 500 --epsilon 2 -o out
 
     the file:
-      NPZ, NPY, MTX    an adjacency matrix of zeros and ones
-      CSV, TSV, TXT    one line for each edge: two numbers of nodes, from 0 to NODES - 1, or two
-                       ids from the file that --nodes names; further columns are left out
+      NPZ, NPY, MTX    an adjacency matrix of zeros and ones; NPY also edges, with --nodes
+      text             one line for each edge: two numbers of nodes, from 0 to NODES - 1, or two
+                       ids from the file that --nodes names; further cells are left out
+      GML, GRAPHML, NET   what networkx reads, with the labels of the nodes
 
     The nodes and their order are public. The number of nodes, or the list of their ids, must
     therefore be public as well. The command does not take it from the edges, because nodes without
@@ -59,7 +60,7 @@ class Graph(PayingCommand):
     arguments = {
         "points": {
             "metavar": "graph",
-            "help": "NPZ, NPY or MTX file with an adjacency matrix, or CSV, TSV or TXT with edges",
+            "help": "file of a matrix (NPZ, NPY, MTX), of edges (text) or of a network",
         },
         "--nodes": {
             "type": _number_or_file,
@@ -135,7 +136,8 @@ def read_graph(path, nodes=None, columns=None, **how):
     """
     path = Path(path)
     check_is_file(path)
-    if path.suffix.lower() in (".npz", ".mtx") or (path.suffix.lower() == ".npy" and not columns):
+    kind = suffix_of(path)
+    if kind in (".npz", ".mtx") or (kind == ".npy" and not columns):
         matrix = _matrix(path)
         # A dense matrix with few columns would be taken for a list of edges.
         if nodes is None or matrix.shape[0] == matrix.shape[1]:
@@ -146,6 +148,13 @@ def read_graph(path, nodes=None, columns=None, **how):
             "--nodes must be given with a list of edges: the number of nodes must be public, and "
             "is not taken from the edges."
         )
+    # A cell that is not a number becomes NaN, which is not a node.
+    read = str if isinstance(nodes, list) else partial(parsed, default=math.nan)
+    if kind in NETWORKS:
+        edges, is_directed = edges_of(path)
+        if is_directed:
+            tell("note: the edges of the file have a direction, which counts with --directed.")
+        return [(read(first), read(second)) for first, second in edges]
     ends = columns or ["0", "1"]
     found = read_table(path, columns=columns, texts=ends, is_ragged=True, **how).columns
     if len(found) < 2:
@@ -158,14 +167,12 @@ def read_graph(path, nodes=None, columns=None, **how):
             "note: the first two columns are taken as the ends of edges, and the others, such as "
             "weights, are left out. To choose others, pass --columns."
         )
-    # A cell that is not a number becomes NaN, which is not a node.
-    read = str if isinstance(nodes, list) else partial(parsed, default=math.nan)
     return [(read(a), read(b)) for a, b in zip(*(c.tolist() for c in found[:2]), strict=True)]
 
 
 def _matrix(path):
-    is_text = path.suffix.lower() == ".mtx"
-    is_sparse = path.suffix.lower() == ".npz" and "format.npy" in zip_members(path)
+    is_text = suffix_of(path) == ".mtx"
+    is_sparse = suffix_of(path) == ".npz" and "format.npy" in zip_members(path)
     if is_text or is_sparse:
         with reading(path, "a matrix in a format of SciPy"):
             # The matrix is checked before it is converted.

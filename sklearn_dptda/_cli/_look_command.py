@@ -1,9 +1,11 @@
 """The command ``look``: what a file contains, and the commands that release it."""
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 from sklearn_dptda._cli._command import Command
+from sklearn_dptda._cli._formats import NETWORKS, suffix_of
 from sklearn_dptda._cli._read_points import TABLE_ARGUMENTS, TEXT_ARGUMENTS, parsed, read_table
 from sklearn_dptda._cli._terminal import say, tell
 from sklearn_dptda._cli._text_table import UnclearLines, as_number_text, is_empty, is_missing
@@ -56,6 +58,10 @@ class Look(Command):
         args = self.args
         names = (name[2:].replace("-", "_") for name in _READ)
         how = {name: getattr(args, name) for name in names}
+        if suffix_of(Path(args.points)) in (*NETWORKS, ".mtx"):
+            parts = ["graph", shlex.quote(args.points), "--nodes NUMBER_OR_FILE", "-o graph"]
+            say("A network, which this command releases:", "", *_command(parts))
+            return
         table, proposed = _proposed(args.points, how)
         labels = [label.short() for label in table.labels]
         facts = TableFacts(
@@ -132,13 +138,13 @@ def suggestions(path, facts, table, columns=None, is_proposed=False):
         listed = [f"{words[c.name]}=A,B,C" for c in features if not c.is_numeric]
         parts += ["--categories", *listed] * bool(listed)
         found.append([*parts, _MISSING, "--epsilon 1", "-o synthetic"])
-    return [_wrapped(["python -m sklearn_dptda", *parts]) for parts in found]
+    return list(map(_command, found))
 
 
-def _wrapped(parts):
+def _command(parts):
     """Lines of a command, each but the last with a backslash at its end."""
-    lines = [parts[0]]
-    for part in parts[1:]:
+    lines = ["python -m sklearn_dptda"]
+    for part in parts:
         if len(lines[-1]) + len(part) < _WIDTH:
             lines[-1] += f" {part}"
         else:

@@ -2,14 +2,13 @@
 
 import argparse
 import math
-import zipfile
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sklearn_dptda._cli._command import SEVERAL, SWITCH
+from sklearn_dptda._cli._formats import FORMATS, check_is_file, reading, suffix_of, text_of
 from sklearn_dptda._cli._terminal import tell
 from sklearn_dptda._cli._text_table import (
     SEPARATORS,
@@ -22,9 +21,6 @@ from sklearn_dptda.utils._people import remark_on_ids
 
 # Releases of more columns consist mostly of noise, and take hours.
 MAX_COLUMNS = 1000
-# Largest size of a decompressed table, in bytes and as a multiple of the size of its file. Either
-# of them may be exceeded, but not both.
-MAX_INFLATED_BYTES, _MAX_INFLATION = 1 << 30, 100
 # Largest number of columns that an error message names one by one.
 _MAX_NAMED_COLUMNS = 5
 
@@ -145,27 +141,27 @@ def read_table(
 ):
     """Read a :class:`Table`.
 
-    The file is a text, NPY, NPZ or Parquet. ``key`` selects one of several arrays of an NPZ file,
-    and ``columns`` selects columns, both by name or by number from 0. ``groups`` is the column of
-    the ids of people, which is left out of the others. ``how`` says how a text file is written; see
-    :func:`read_text`. The columns that ``texts`` names keep their cells as they are written.
-    ``fill`` and ``drop_incomplete`` say how to treat missing cells of the selected columns. A
-    ``ValueError`` says what cannot be used, and counts rows, but quotes no values.
+    ``key`` selects one of several arrays or sheets of a file, and ``columns`` selects columns, both
+    by name or by number from 0. ``groups`` is the column of the ids of people, which is left out of
+    the others. ``how`` says how a text file is written; see :func:`read_text`. The columns that
+    ``texts`` names keep their cells as they are written. ``fill`` and ``drop_incomplete`` say how
+    to treat missing cells of the selected columns. A ``ValueError`` says what cannot be used, and
+    counts rows, but quotes no values.
     """
     path = Path(path)
     check_is_file(path)
-    reader, form = _READERS.get(path.suffix.lower()), None
-    if reader is None:
+    known, form = FORMATS.get(suffix_of(path)), None
+    if known is None:
         kept = [*texts] if groups is None else [*texts, groups]
         filled = [text.rpartition("=")[0] for text in fill if "=" in text]
         if not all(name.isdecimal() for name in (*kept, *filled, *(columns or ()))):
             # The name of a column states that the first line contains names.
             how = {"header": True} | {name: v for name, v in how.items() if v is not None}
-        names, found, form, notes = read_text(path, path.read_bytes(), texts=kept, **how)
+        names, found, form, notes = read_text(path, text_of(path), texts=kept, **how)
         for note in notes:
             tell(f"note: {note}")
     else:
-        names, found = reader(path, key)
+        names, found = known.read(path, {"key": key, **how})
     width, owner, ids = len(found), None, None
     if groups is not None:
         owner = column_place("--groups", groups, names, width)
@@ -240,14 +236,6 @@ def read_list(option, name, what):
     if not listed or len(set(listed)) < len(listed):
         raise ValueError(f"{option}: {path} must be a list of different {what}, one per line.")
     return listed
-
-
-def check_is_file(path):
-    """Raise a ValueError if a path is not that of a file."""
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder, not a file.")
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}.")
 
 
 def as_numbers(path, columns, labels, decimal=".", keeps_gaps=False):
@@ -382,100 +370,3 @@ def _why_unusable(path, n_rows, found):
 def _described(texts, gaps, n_rows):
     parts = ((texts, "do not contain a real number"), (gaps, "have a gap"))
     return " and ".join(f"{n:,} of {n_rows:,} rows {what}" for n, what in parts if n)
-
-
-@contextmanager
-def reading(path, what):
-    """Replace errors of libraries about a broken file, because they may quote its content."""
-    try:
-        yield
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not a text file in UTF-8.") from None
-    except (MemoryError, ImportError):
-        raise
-    except Exception:
-        raise ValueError(f"{path} is not {what}.") from None
-
-
-def _columns_of(path, array):
-    """Return the columns of an array of rows."""
-    if array.ndim != 2:
-        raise ValueError(
-            f"{path} contains an array of {array.ndim} dimension(s); an array of 2 dimensions, "
-            "rows and columns, is needed."
-        )
-    return list(array.T)
-
-
-def _npy(path, key):
-    with reading(path, "a NumPy file of numbers"), path.open("rb") as file:
-        array = np.load(file, allow_pickle=False)
-    if not isinstance(array, np.ndarray):
-        raise ValueError(f"{path} is an archive of arrays: change its suffix to .npz.")
-    return None, _columns_of(path, array)
-
-
-def _refuse_inflated(path, declared):
-    """Refuse a file whose declared decompressed size is too large, before it is decompressed."""
-    if declared > max(MAX_INFLATED_BYTES, _MAX_INFLATION * path.stat().st_size):
-        raise ValueError(
-            f"{path} would expand to {declared / 2**30:,.3g} GiB, more than {_MAX_INFLATION} times "
-            "its size, and is not read. If this size is intended, save it uncompressed, as .npy."
-        )
-
-
-def zip_members(path):
-    """Return the names of the members of an archive; ValueError if it would expand too much."""
-    with reading(path, "a NumPy archive of numbers"), zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-    _refuse_inflated(path, sum(member.file_size for member in members))
-    return [member.filename for member in members]
-
-
-def _npz(path, key):
-    zip_members(path)
-    with reading(path, "a NumPy archive of numbers"), np.load(path, allow_pickle=False) as archive:
-        name = _name_of(archive.files, key)
-        count, array = len(archive.files), None if name is None else archive[name]
-    if array is None:
-        raise ValueError(f"--key: choose one of the {count} arrays, by name or number from 0.")
-    return None, _columns_of(path, array)
-
-
-def _name_of(names, key):
-    # Error messages must not contain the names of the arrays, which may be names of people.
-    if key is None and len(names) == 1:
-        return names[0]
-    if key in names:
-        return key
-    if key is not None and key.isdecimal() and int(key) < len(names):
-        return names[int(key)]
-    return None
-
-
-def _parquet(path, key):
-    try:
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ValueError("Parquet files need pyarrow: pip install pyarrow.") from None
-    with reading(path, "a Parquet file"):
-        metadata = pq.read_metadata(path)
-        groups = range(metadata.num_row_groups)
-        values = sum(metadata.row_group(i).total_byte_size for i in groups)
-        columns = [metadata.schema.column(j) for j in range(metadata.num_columns)]
-    # A column of one repeated value takes almost no space in the file, but eight bytes a row in
-    # memory.
-    _refuse_inflated(path, 8 * metadata.num_rows * metadata.num_columns + values)
-    # Texts stay places in their dictionary. Otherwise a long text that all rows share, which is one
-    # in the file, would be as many in memory.
-    texts = [c.path for c in columns if c.physical_type == "BYTE_ARRAY"]
-    with reading(path, "a Parquet file"):
-        frame = pq.read_table(path, read_dictionary=texts).to_pandas()
-    # Categories and other types of pandas have no array of their own.
-    return [str(name) for name in frame.columns], [
-        column.to_numpy(object if column.dtype.kind == "O" else None) for _, column in frame.items()
-    ]
-
-
-# For each suffix, the reader, which returns names, if there are any, and cells. Others are texts.
-_READERS = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".pq": _parquet}

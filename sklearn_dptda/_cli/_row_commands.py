@@ -351,7 +351,8 @@ def _typed(table, choices, keeps_gaps):
     if not choices:
         return numbers
     typed = np.empty((len(columns[0]), len(columns)), dtype=object)
-    typed[:, numeric] = numbers
+    if numeric:
+        typed[:, numeric] = numbers
     for j in choices:
         texts = [str(cell) for cell in columns[j]]
         gaps = [keeps_gaps and t not in choices[j] and is_empty(t) for t in texts]

@@ -179,7 +179,7 @@ def read_text(
     if not raw.strip():
         raise ValueError(f"{path} " + ("is empty." if first is None else "has names but no rows."))
     best = _format(path, raw, separator, decimal, first, is_ragged)
-    if header is None and not is_ragged and _may_be_names(best):
+    if header is None and not is_ragged and may_be_names(best.rows, best.decimal):
         raise UnclearLines(
             f"the first line of {path} may contain the names of the columns. Pass --header if it "
             "does, or --no-header if it is a record.",
@@ -354,17 +354,17 @@ def _is_value(cell, decimal):
     return bool(_NUMBERS[decimal].fullmatch(cell) or _DATE.fullmatch(cell))
 
 
-def _may_be_names(reading):
-    """Whether the first line could be names: there is no number where numbers are further down."""
-    first, *rest = reading.rows
+def may_be_names(rows, decimal="."):
+    """Whether the first row could be names: there is no number where numbers are further down."""
+    first, *rest = rows
     if not rest:
-        return not any(_is_value(cell, reading.decimal) for cell in first)
+        return not any(_is_value(cell, decimal) for cell in first)
     known = 0
     for cell, column in zip(first, zip(*rest, strict=False), strict=False):
-        values = [_is_value(c, reading.decimal) for c in column if not is_missing(c)]
+        values = [_is_value(c, decimal) for c in column if not is_missing(c)]
         if 2 * sum(values) > len(values):
             known += 1
-            if not (_is_value(cell, reading.decimal) or is_missing(cell)):
+            if not (_is_value(cell, decimal) or is_missing(cell)):
                 return True
     return known == 0
 
@@ -437,6 +437,13 @@ def _checked_width(path, raw, reading, is_ragged):
     )
 
 
+def before_pandas_31(**options):
+    """Return options whose values have become the only ones in pandas 3.1."""
+    import pandas as pd
+
+    return options if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1) else {}
+
+
 def _columns(path, raw, reading, width, texts):
     """Return the columns: arrays of numbers where all cells are, and of texts."""
     import pandas as pd
@@ -452,7 +459,7 @@ def _columns(path, raw, reading, width, texts):
         keep_default_na=False,
         encoding="utf-8",
         low_memory=False,
-        **({"float_precision": "round_trip"} if pd.__version__ < "3.1" else {}),
+        **before_pandas_31(float_precision="round_trip"),
     )
     try:
         frame = read(

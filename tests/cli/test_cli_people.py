@@ -7,7 +7,7 @@ import pytest
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.__main__ import main
-from sklearn_dptda._cli import _read_points
+from sklearn_dptda._cli._formats import FORMATS
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
@@ -214,5 +214,5 @@ def test_large_ids_beside_floats_stay_apart(tmp_path):
     ids = [2**53, 2**53 + 1, 2**53 + 2, 2**60, 2**60 + 1, 5]
     path = tmp_path / "t.parquet"
     pandas.DataFrame({"who": ids, "x": np.linspace(0, 1, 6)}).to_parquet(path)
-    _, columns = _read_points._parquet(path, None)
+    _, columns = FORMATS[".parquet"].read(path, {})
     assert columns[0].tolist() == ids and columns[1].max() == 1.0

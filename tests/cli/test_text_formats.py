@@ -143,7 +143,7 @@ def test_read_table_takes_what_the_file_cannot_tell(tmp_path, content, options, 
     [
         (b"36,8\n37,2\n36,9\n", "may be one number or two. Pass --separator"),
         (b"1.234;5.000\n2.345;6.789\n", "decimal mark or one of the thousands. Pass --decimal"),
-        (b"PAR1\x00\x01\x02", "not a text file. If it is one, pass its encoding"),
+        (b"XYZ1\x00\x01\x02", "not a text file. If it is one, pass its encoding"),
         (b"", "is empty"),
         (b"\n \n", "is empty"),
         (b'1,2.5\n"3,4\n5,6\n', "not numeric|different lengths|quotation mark|first line"),

@@ -1,0 +1,309 @@
+"""Files that are no plain text, and the library that reads each kind.
+
+A reader returns the names of the columns, or None, and the columns. Nothing in a file is guessed:
+what a format does not say, such as whether the first row of a sheet contains names, is asked for.
+"""
+
+import gzip
+import zipfile
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sklearn_dptda._cli._text_table import UnclearLines, before_pandas_31, may_be_names
+
+# Largest size of a decompressed table, in bytes and as a multiple of the size of its file. Either
+# of them may be exceeded, but not both.
+MAX_INFLATED_BYTES, _MAX_INFLATION = 1 << 30, 100
+# Bytes at the start of files that no reader of texts reads, and what they are.
+_GZIP = b"\x1f\x8b"
+_OTHERS = {
+    b"PK\x03\x04": "a zip archive or a workbook: save the sheet as .xlsx, or as CSV",
+    b"\xd0\xcf\x11\xe0": "an old workbook: save the sheet as .xlsx, or as CSV",
+    b"PAR1": "a Parquet file: change its suffix to .parquet",
+    b"ARROW1": "a Feather file: change its suffix to .feather",
+    b"\x89HDF": "an HDF5 file: save the table as CSV or Parquet",
+    b"SQLite format 3": "a database: export the table as CSV",
+    b"# .PCD": "a PCD file: convert it to PLY, or write its points as CSV",
+    b"BZh": "compressed with bzip2: decompress it first",
+    b"\xfd7zXZ": "compressed with xz: decompress it first",
+    b"(\xb5/\xfd": "compressed with zstd: decompress it first",
+}
+
+
+def check_is_file(path):
+    """Raise a ValueError if a path is not that of a file."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a file.")
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}.")
+
+
+@contextmanager
+def reading(path, what):
+    """Replace errors of libraries about a broken file, because they may quote its content."""
+    try:
+        yield
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not a text file in UTF-8.") from None
+    except ImportError:
+        suffix = suffix_of(path)
+        library = "networkx" if suffix in NETWORKS else FORMATS[suffix].what
+        raise ValueError(
+            f"{path} is {what}. To read it, install {library}, or save it as CSV."
+        ) from None
+    except (MemoryError, UnclearLines):
+        raise
+    # meshio ends the program if it cannot read a file.
+    except (Exception, SystemExit):
+        raise ValueError(f"{path} is not {what}.") from None
+
+
+def text_of(path):
+    """Return the bytes of a text file, which may be compressed by gzip."""
+    raw = path.read_bytes()
+    if raw.startswith(_GZIP):
+        most = max(MAX_INFLATED_BYTES, _MAX_INFLATION * len(raw))
+        with reading(path, "a file of gzip"), gzip.open(path) as file:
+            raw = file.read(most + 1)
+        _refuse_inflated(path, len(raw))
+    for start, what in _OTHERS.items():
+        if raw.startswith(start):
+            raise ValueError(f"{path} is {what}.")
+    return raw
+
+
+def suffix_of(path):
+    """Return the suffix of a file, without that of a compressed one."""
+    return Path(path.stem if path.suffix.lower() == ".gz" else path).suffix.lower()
+
+
+def columns_of(path, array):
+    """Return the columns of an array of rows."""
+    if np.ndim(array) != 2:
+        raise ValueError(
+            f"{path} contains an array of {np.ndim(array)} dimension(s); an array of 2 dimensions, "
+            "rows and columns, is needed."
+        )
+    return list(np.asarray(array).T)
+
+
+def _of_frame(frame):
+    """Return the names and columns of a pandas frame."""
+    # Categories and other types of pandas have no array of their own.
+    columns = [
+        column.to_numpy(None if column.dtype.kind in "biufcM" else object)
+        for _, column in frame.items()
+    ]
+    return [str(name) for name in frame.columns], columns
+
+
+def _refuse_inflated(path, declared):
+    """Refuse a file whose declared decompressed size is too large, before it is decompressed."""
+    if declared > max(MAX_INFLATED_BYTES, _MAX_INFLATION * path.stat().st_size):
+        raise ValueError(
+            f"{path} would expand to {declared / 2**30:,.3g} GiB, more than {_MAX_INFLATION} times "
+            "its size, and is not read. If this size is intended, save it uncompressed, as .npy."
+        )
+
+
+def _one_of(names, key):
+    """Return the array that a key selects. The names of arrays may be names of people."""
+    if key is None and len(names) == 1:
+        return names[0]
+    if key in names:
+        return key
+    if key is not None and key.isdecimal() and int(key) < len(names):
+        return names[int(key)]
+    raise ValueError(f"--key: choose one of the {len(names)} arrays, by name or number from 0.")
+
+
+def _npy(path, how):
+    with reading(path, "a NumPy file of numbers"), path.open("rb") as file:
+        array = np.load(file, allow_pickle=False)
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{path} is an archive of arrays: change its suffix to .npz.")
+    return None, columns_of(path, array)
+
+
+def zip_members(path):
+    """Return the names of the members of an archive; ValueError if it would expand too much."""
+    with reading(path, "a NumPy archive of numbers"), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+    _refuse_inflated(path, sum(member.file_size for member in members))
+    return [member.filename for member in members]
+
+
+def _npz(path, how):
+    zip_members(path)
+    with reading(path, "a NumPy archive of numbers"), np.load(path, allow_pickle=False) as archive:
+        names = list(archive.files)
+    name = _one_of(names, how["key"])
+    with reading(path, "a NumPy archive of numbers"), np.load(path, allow_pickle=False) as archive:
+        array = archive[name]
+    return None, columns_of(path, array)
+
+
+def _mat(path, how):
+    from scipy.io import loadmat
+
+    with reading(path, "a file of Matlab before version 7.3"):
+        arrays = {n: a for n, a in loadmat(path).items() if not n.startswith("__")}
+    return None, columns_of(path, arrays[_one_of(list(arrays), how["key"])])
+
+
+def _parquet(path, how):
+    with reading(path, "a Parquet file"):
+        import pyarrow.parquet as pq
+
+        metadata = pq.read_metadata(path)
+        groups = range(metadata.num_row_groups)
+        values = sum(metadata.row_group(i).total_byte_size for i in groups)
+        columns = [metadata.schema.column(j) for j in range(metadata.num_columns)]
+    # A column of one repeated value takes almost no space in the file, but eight bytes a row in
+    # memory.
+    _refuse_inflated(path, 8 * metadata.num_rows * metadata.num_columns + values)
+    # Texts stay places in their dictionary. Otherwise a long text that all rows share, which is one
+    # in the file, would be as many in memory.
+    texts = [c.path for c in columns if c.physical_type == "BYTE_ARRAY"]
+    with reading(path, "a Parquet file"):
+        return _of_frame(pq.read_table(path, read_dictionary=texts).to_pandas())
+
+
+def _feather(path, how):
+    with reading(path, "a Feather file"):
+        import pyarrow.feather
+
+        return _of_frame(pyarrow.feather.read_table(path).to_pandas())
+
+
+def _json(path, how):
+    import pandas as pd
+
+    with reading(path, "a file of JSON records"):
+        lines = suffix_of(path) != ".json"
+        orient = None if lines else "records"
+        old = before_pandas_31(convert_dates=False)
+        return _of_frame(pd.read_json(path, lines=lines, orient=orient, dtype=False, **old))
+
+
+def _sheet(path, how):
+    import pandas as pd
+
+    sheet, header = how["key"] or "0", how.get("header")
+    with reading(path, "a workbook"):
+        frame = pd.read_excel(
+            path,
+            header=None,
+            sheet_name=int(sheet) if sheet.isdecimal() else sheet,
+            skiprows=how.get("skip_lines", 0),
+            dtype=object,
+        )
+    first = [["" if pd.isna(c) else str(c) for c in row] for row in frame.head(200).to_numpy()]
+    if not first:
+        raise ValueError(f"{path} is empty.")
+    if header is None and may_be_names(first):
+        raise UnclearLines(
+            f"the first row of {path} may contain the names of the columns. Pass --header if it "
+            "does, or --no-header if it is a record.",
+            header=True,
+        )
+    columns = [column.to_numpy() for _, column in frame.iloc[int(bool(header)) :].items()]
+    columns = [
+        c.astype(float) if all(isinstance(v, int | float) for v in c) else c for c in columns
+    ]
+    return first[0] if header else None, columns
+
+
+def _by_pandas(name, what, **options):
+    def read(path, how):
+        import pandas as pd
+
+        with reading(path, what):
+            return _of_frame(getattr(pd, name)(path, **options))
+
+    return read
+
+
+def _arff(path, how):
+    from scipy.io.arff import loadarff
+
+    with reading(path, "an ARFF file"):
+        table, about = loadarff(path)
+        columns = [table[name] for name in about.names()]
+        return list(about.names()), [c.astype(str) if c.dtype.kind == "S" else c for c in columns]
+
+
+def _off(path, how):
+    import gudhi
+
+    with reading(path, "an OFF file"):
+        # The first number is that of the points.
+        words = [
+            word
+            for line in path.read_text(encoding="utf-8").splitlines()[:50]
+            if not line.lstrip().startswith("#")
+            for word in line.split()
+        ]
+        n_points = int(words[2 if words[0] == "nOFF" else 1])
+        points = np.array(gudhi.read_points_from_off_file(off_file=str(path)))
+        if points.ndim != 2 or len(points) != n_points:
+            raise ValueError
+    return None, columns_of(path, points)
+
+
+def _mesh(path, how):
+    with reading(path, "a file of points that meshio reads"):
+        import meshio
+
+        points = meshio.read(path).points
+    return None, columns_of(path, points)
+
+
+def edges_of(path):
+    """Return the edges of a network as pairs of labels, and whether they have a direction."""
+    with reading(path, "a network that networkx reads"):
+        import networkx
+
+        graph = getattr(networkx, NETWORKS[suffix_of(path)])(path)
+        if not graph.nodes:
+            raise ValueError
+        return list(graph.edges()), graph.is_directed()
+
+
+class Format(NamedTuple):
+    """How files of one kind are read, and with what."""
+
+    what: str
+    read: Callable[[Path, dict[str, Any]], tuple[list[str] | None, list[np.ndarray]]]
+
+
+# Functions of networkx that read networks, by suffix.
+NETWORKS = {".gml": "read_gml", ".graphml": "read_graphml", ".net": "read_pajek"}
+# By suffix. Files with other suffixes are texts, which may be compressed by gzip.
+FORMATS = {
+    ".npy": Format("NumPy", _npy),
+    ".npz": Format("NumPy", _npz),
+    ".mat": Format("SciPy", _mat),
+    ".parquet": Format("pyarrow", _parquet),
+    ".pq": Format("pyarrow", _parquet),
+    ".feather": Format("pyarrow", _feather),
+    ".arrow": Format("pyarrow", _feather),
+    ".json": Format("pandas", _json),
+    ".jsonl": Format("pandas", _json),
+    ".ndjson": Format("pandas", _json),
+    ".xlsx": Format("openpyxl", _sheet),
+    ".ods": Format("odfpy", _sheet),
+    ".dta": Format("pandas", _by_pandas("read_stata", "a Stata file")),
+    ".sav": Format("pyreadstat", _by_pandas("read_spss", "an SPSS file")),
+    ".sas7bdat": Format("pandas", _by_pandas("read_sas", "a SAS file", encoding="utf-8")),
+    ".xpt": Format("pandas", _by_pandas("read_sas", "a SAS file", encoding="utf-8")),
+    ".arff": Format("SciPy", _arff),
+    ".off": Format("GUDHI", _off),
+    ".ply": Format("meshio", _mesh),
+    ".vtk": Format("meshio", _mesh),
+    ".vtu": Format("meshio", _mesh),
+}

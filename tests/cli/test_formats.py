@@ -1,0 +1,259 @@
+"""Files of each format are read by the library that knows it, and no record is lost."""
+
+import gzip
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.io import mmwrite, savemat
+from scipy.sparse import coo_array, load_npz
+
+import sklearn_dptda
+from sklearn_dptda.__main__ import main
+from sklearn_dptda._cli._formats import _OTHERS, FORMATS, NETWORKS
+from sklearn_dptda._cli._graph_command import read_graph
+from sklearn_dptda._cli._read_points import read_table
+
+POINTS = np.random.default_rng(0).normal(size=(40, 3)).round(3)
+FRAME = pd.DataFrame(POINTS, columns=["x", "y", "z"])
+
+
+def rows_of(points):
+    return "\n".join(" ".join(map(str, row)) for row in points)
+
+
+def write_sheet(path, frame, header):
+    frame.to_excel(path, index=False, header=header)
+
+
+def write_mesh(path):
+    import meshio
+
+    meshio.write(path, meshio.Mesh(POINTS, [("vertex", np.arange(len(POINTS))[:, None])]))
+
+
+def write_spss(path):
+    import pyreadstat
+
+    pyreadstat.write_sav(FRAME, path)
+
+
+PLY = (
+    "ply\nformat ascii 1.0\nelement vertex 40\nproperty double x\nproperty double y\n"
+    f"property double z\nend_header\n{rows_of(POINTS)}\n"
+)
+ARFF = "@relation r\n" + "".join(f"@attribute {name} numeric\n" for name in "xyz") + "@data\n"
+# How a file of each format is written, and the options to read it.
+WRITERS = {
+    "a.npy": (lambda p: np.save(p, POINTS), {}),
+    "a.npz": (lambda p: np.savez(p, a=POINTS, b=POINTS[:1]), {"key": "a"}),
+    "a.mat": (lambda p: savemat(p, {"a": POINTS, "b": POINTS[:1]}), {"key": "0"}),
+    "a.parquet": (lambda p: FRAME.to_parquet(p), {}),
+    "a.pq": (lambda p: FRAME.to_parquet(p), {}),
+    "a.feather": (lambda p: FRAME.to_feather(p), {}),
+    "a.arrow": (lambda p: FRAME.to_feather(p), {}),
+    "a.json": (lambda p: FRAME.to_json(p, orient="records"), {}),
+    "a.jsonl": (lambda p: FRAME.to_json(p, orient="records", lines=True), {}),
+    "a.ndjson": (lambda p: FRAME.to_json(p, orient="records", lines=True), {}),
+    "a.xlsx": (lambda p: write_sheet(p, FRAME, True), {"header": True}),
+    "b.xlsx": (lambda p: write_sheet(p, FRAME, False), {}),
+    "a.dta": (lambda p: FRAME.to_stata(p, write_index=False), {}),
+    "a.sav": (write_spss, {}),
+    "a.arff": (
+        lambda p: p.write_text(ARFF + "\n".join(",".join(map(str, row)) for row in POINTS)),
+        {},
+    ),
+    "a.off": (lambda p: p.write_text(f"OFF\n# a note\n40 1 0\n{rows_of(POINTS)}\n3 0 1 2\n"), {}),
+    "b.off": (lambda p: p.write_text(f"nOFF\n3 40 0 0\n{rows_of(POINTS)}\n"), {}),
+    "a.ply": (lambda p: p.write_text(PLY), {}),
+    "b.ply": (write_mesh, {}),
+    "a.vtk": (write_mesh, {}),
+    "a.vtu": (write_mesh, {}),
+    "a.csv.gz": (lambda p: p.write_bytes(gzip.compress(FRAME.to_csv(index=False).encode())), {}),
+    "a.xyz": (lambda p: p.write_text(rows_of(POINTS)), {}),
+}
+WRITERS["a.csv.gz"] = (WRITERS["a.csv.gz"][0], {"header": True})
+# pandas and SciPy write none of these, so that a frame of a library stands for the file.
+UNWRITTEN = {".ods", ".sas7bdat", ".xpt"}
+
+
+def test_each_format_has_a_file():
+    assert FORMATS.keys() - UNWRITTEN <= {Path(name).suffix for name in WRITERS}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_records_of_a_file_are_the_records_that_are_read(name, tmp_path):
+    write, how = WRITERS[name]
+    write(tmp_path / name)
+    table = read_table(tmp_path / name, **how)
+    found = table.numbers()
+    assert found.shape == POINTS.shape
+    # Texts of VTK and the floats of PLY have fewer digits.
+    np.testing.assert_allclose(found, POINTS, atol=1e-6)
+    assert table.names in (None, ["x", "y", "z"])
+
+
+def test_sheets_ask_whether_their_first_row_contains_names(tmp_path):
+    write_sheet(tmp_path / "a.xlsx", FRAME, True)
+    with pytest.raises(ValueError, match=r"first row .* may contain the names"):
+        read_table(tmp_path / "a.xlsx")
+    frame = FRAME.assign(job=["cook", None] * 20)
+    write_sheet(tmp_path / "a.xlsx", frame, True)
+    table = read_table(tmp_path / "a.xlsx", header=True)
+    assert table.names[-1] == "job" and len(table.columns[0]) == 40
+
+
+@pytest.mark.parametrize("suffix", ["sas7bdat", "xpt"])
+def test_formats_that_nothing_writes_are_read_by_pandas(suffix, tmp_path, monkeypatch):
+    (tmp_path / f"a.{suffix}").write_bytes(b"SAS")
+    with pytest.raises(ValueError, match="is not a SAS file"):
+        read_table(tmp_path / f"a.{suffix}")
+    monkeypatch.setattr(pd, "read_sas", lambda path, encoding: FRAME)
+    assert len(read_table(tmp_path / f"a.{suffix}").numbers()) == 40
+
+
+@pytest.mark.parametrize("suffix", sorted(FORMATS.keys() | NETWORKS))
+def test_broken_files_are_refused_in_one_sentence_without_their_content(suffix, tmp_path):
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(b"malady\n1 2 3\nmalady")
+    with pytest.raises(ValueError, match=rf"a\{suffix} is (not )?an? ") as caught:
+        read_graph(path, 3) if suffix in NETWORKS else read_table(path)
+    assert "malady" not in str(caught.value)
+
+
+@pytest.mark.parametrize("start", _OTHERS)
+def test_other_files_are_refused_by_their_name(start, tmp_path):
+    (tmp_path / "a.csv").write_bytes(start + b"\0malady")
+    with pytest.raises(ValueError, match=r"a\.csv is (a|an|compressed) .*: "):
+        read_table(tmp_path / "a.csv")
+
+
+def test_a_missing_library_is_named(tmp_path, monkeypatch):
+    write_sheet(tmp_path / "a.xlsx", FRAME, False)
+    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
+    with pytest.raises(ValueError, match=r"is a workbook\. To read it, install openpyxl, or save"):
+        read_table(tmp_path / "a.xlsx")
+
+
+def test_files_of_gzip_that_would_inflate_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("sklearn_dptda._cli._formats.MAX_INFLATED_BYTES", 1 << 10)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"1\n" * 200_000))
+    with pytest.raises(ValueError, match="would expand to"):
+        read_table(tmp_path / "a.csv.gz")
+
+
+EDGES = [(0, 1), (0, 2), (1, 2), (3, 4), (4, 5), (5, 3), (5, 6), (6, 7)]
+GML = (
+    "graph [\n"
+    + "".join(f'node [ id {i} label "{i}" ]\n' for i in range(9))
+    + "".join(f"edge [ source {a} target {b} ]\n" for a, b in EDGES)
+    + "]\n"
+)
+PAJEK = (
+    "*Vertices 9\n"
+    + "".join(f'{i + 1} "{i}"\n' for i in range(9))
+    + "*Edges\n"
+    + "".join(f"{a + 1} {b + 1} 1\n" for a, b in EDGES)
+)
+
+
+def write_graphml(path):
+    import networkx
+
+    graph = networkx.Graph(EDGES)
+    networkx.write_graphml(graph, path)
+
+
+def write_matrix(path):
+    matrix = np.zeros((9, 9))
+    for a, b in EDGES:
+        matrix[a, b] = matrix[b, a] = 1
+    target = io.BytesIO()
+    mmwrite(target, coo_array(matrix))
+    raw = target.getvalue()
+    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
+
+
+def mixed(separator):
+    """Edges of which some have a weight."""
+    lines = [separator.join(map(str, edge)) for edge in EDGES]
+    return "\n".join(line + f"{separator}0.5" * (i > 2) for i, line in enumerate(lines))
+
+
+NETWORK_FILES = {
+    "a.gml": lambda p: p.write_text(GML),
+    "a.net": lambda p: p.write_text(PAJEK),
+    "a.graphml": write_graphml,
+    "a.mtx": write_matrix,
+    "a.mtx.gz": write_matrix,
+    "a.npy": lambda p: np.save(p, EDGES),
+    "a.ncol": lambda p: p.write_text(mixed(" ")),
+    "a.csv": lambda p: p.write_text(mixed(",")),
+    "a.tsv": lambda p: p.write_text(mixed("\t")),
+    "a.txt.gz": lambda p: p.write_bytes(gzip.compress(mixed(" ").encode())),
+}
+
+
+@pytest.mark.parametrize("name", NETWORK_FILES)
+def test_edges_of_a_file_are_the_edges_that_are_released(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    NETWORK_FILES[name](tmp_path / name)
+    Path("nodes.txt").write_text("\n".join(map(str, range(9))))
+    nodes = "nodes.txt" if name.partition(".")[2] in ("gml", "net", "graphml") else "9"
+    # Each pair is flipped with probability 1e-13.
+    assert main(["graph", name, "--nodes", nodes, "--epsilon", "30", "-o", "out"]) == 0
+    released = load_npz("out/graph.npz")
+    assert sorted(zip(*np.nonzero(np.triu(released.toarray())), strict=True)) == sorted(
+        tuple(sorted(edge)) for edge in EDGES
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        ("#n0,x\n#n1,x\nx,y\ny,#n0\n", ["--comment", "none"]),
+        ("Smith, Ann;x\n#n1;x\nx;y\ny;Smith, Ann\n", ["--comment", "none", "--separator", ";"]),
+    ],
+)
+def test_graph_command_loses_no_edge_of_names(content, options, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("tags.csv").write_text(content)
+    Path("nodes.txt").write_text("#n0\n#n1\nx\ny\nSmith, Ann\n")
+    command = ["graph", "tags.csv", "--nodes", "nodes.txt", "--epsilon", "30", "-o", "out"]
+    assert main(command) == 2
+    assert main([*command, *options]) == 0
+    assert load_npz("out/graph.npz").sum() == 8
+
+
+def test_categories_with_commas_are_stated_in_quotation_marks_or_in_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    values = ["under $25,000", "$25,000 or more"]
+    pd.DataFrame({"income": values * 200}).to_csv("income.csv", index=False)
+    Path("values.txt").write_text("\n".join(values))
+    quoted = ",".join(f'"{value}"' for value in values)
+    for i, stated in enumerate((quoted, "@values.txt")):
+        command = ["synthesize", "income.csv", "--header", "--categories", f"income={stated}"]
+        assert main([*command, "-o", f"out{i}", "--epsilon", "9"]) == 0
+        assert set(pd.read_csv(f"out{i}/synthetic.csv")["income"]) == set(values)
+
+
+def test_page_lists_all_formats():
+    page = Path(sklearn_dptda.__file__).parent.parent / "doc" / "guide" / "command_line.md"
+    if not page.is_file():
+        pytest.skip("the documentation is not beside the tests: an installed package")
+    text = page.read_text(encoding="utf-8")
+    for suffix, known in FORMATS.items():
+        assert f"`{suffix}`" in text and known.what in text, suffix
+    assert all(f"`{suffix}`" in text for suffix in NETWORKS)
+
+
+def test_look_says_how_a_network_is_released(tmp_path, capsys):
+    (tmp_path / "a.gml").write_text(GML)
+    assert main(["look", str(tmp_path / "a.gml")]) == 0
+    assert "graph" in capsys.readouterr().out
+    (tmp_path / "a.json").write_text(json.dumps([{"age": 3, "job": "cook"}] * 30))
+    assert main(["look", str(tmp_path / "a.json")]) == 0
+    assert "30 rows, 2 columns" in capsys.readouterr().out
