@@ -19,11 +19,8 @@ from sklearn.base import BaseEstimator
 
 from benchmarks._table import Table
 from sklearn_dptda import DTMFiltration, PrivatePersistence
-from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo, DPTree
-from sklearn_dptda.decomposition import PrivatePCA
-from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPTree
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.published import DPCube
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._tasks import DaskParts
 
@@ -52,14 +49,8 @@ ESTIMATORS = {
     "DPLloyd": DPLloyd(CLUSTERS, bounds=BOX, random_state=0),
     "DPMoGMorse": DPMoGMorse(CLUSTERS, bounds=BOX, random_state=0),
     "DPTree": DPTree(CLUSTERS, bounds=BOX, random_state=0),
-    "DPCube": DPCube(CLUSTERS, bounds=BOX, random_state=0),
-    "DPToMATo": DPToMATo(CLUSTERS, bounds=BOX, random_state=0),
-    "PrivatePCA": PrivatePCA(2, bounds=BOX, random_state=0),
     "PrivateMeasure": PrivateMeasure(bounds=BOX, random_state=0),
-    "PrivateBounds": PrivateBounds(shape="box", random_state=0),
-    "PrivateBounds, a cube": PrivateBounds(shape="cube", start=BOX, random_state=0),
     "DPLloyd, people": DPLloyd(CLUSTERS, bounds=BOX, groups="person", random_state=0),
-    "PrivateMeasure, people": PrivateMeasure(bounds=BOX, groups="person", random_state=0),
     "a diagram, people": _Diagram(),
 }
 # Settings that the guide recommends. Dask's default returns memory after each step.
@@ -70,43 +61,32 @@ OTHER_ENGINES = {"Ray": "ray", "Spark": "pyspark"}
 
 def tables(quick):
     """Yield tables of all estimators, of other engines and of many rows, which takes hours."""
-    names = ("DPLloyd",) if quick else ESTIMATORS
-    yield _table(1_000_000 if quick else 10_000_000, names, ENGINES)
+    names, n = (("DPLloyd",), 1_000_000) if quick else (ESTIMATORS, 10_000_000)
+    yield _table(n, names, ENGINES)
     others = [f"{name}, one worker killed" for name, of in OTHER_ENGINES.items() if find_spec(of)]
-    yield _table(1_000_000 if quick else 10_000_000, names, (ENGINES[0], *others))
+    yield _table(n, names, (ENGINES[0], *others))
     if not quick:
-        yield _table(100_000_000, ESTIMATORS, ENGINES[1:])
+        yield _table(100_000_000, names, ENGINES[1:])
 
 
 def _table(n, names, engines):
     rows = []
     for name in names:
-        digests = []
+        first = None
         for engine in engines:
             # Each fit has its own process, so that the peak memory is that of one fit.
             spawn = multiprocessing.get_context("spawn")
             with ProcessPoolExecutor(1, mp_context=spawn) as pool:
                 *measured, digest = pool.submit(_measure, name, engine, n).result()
-            digests.append(digest)
-            equal = "yes" if digest == digests[0] else "NO"
-            rows.append((name, engine, *measured, equal if len(engines) > 1 else "-"))
+            first = first or digest
+            rows.append((name, engine, *measured, "yes" if digest == first else "NO"))
     return Table(
         f"{n:,} rows of {COLUMNS} columns, generated again in each pass where they are needed; "
         f"'people': rows of {PEOPLE:,} people",
-        (
-            "estimator",
-            "rows",
-            "seconds",
-            "passes",
-            "CPU ns per row and pass",
-            "GB here",
-            "GB per worker",
-            "payments",
-            "equal",
-        ),
+        "estimator | rows | seconds | passes | CPU ns per row and pass | GB here | GB per worker"
+        " | payments | equal",
         rows,
-        "Dask, Ray and Spark use two worker processes of one thread. Generating a row takes "
-        f"{_making():.0f} ns of the CPU time. The CPU time of Ray, Spark and killed workers is not "
+        "Dask, Ray and Spark use two worker processes of one thread, whose CPU time is not always "
         "known. Equal: the result is equal to the first one, bit for bit.",
     )
 
@@ -132,19 +112,6 @@ def make_cloud(seed):
     return make_people(seed)[["a", "b", "person"]]
 
 
-def _maker(name):
-    if "people" not in name:
-        return make_part
-    return make_cloud if "diagram" in name else make_people
-
-
-def _making():
-    start = time.process_time()
-    for seed in range(4):
-        make_part(seed)
-    return (time.process_time() - start) / (4 * PART) * 1e9
-
-
 class _Counted:
     """Parts that count the passes over them."""
 
@@ -165,7 +132,9 @@ class _Serial:
 
 
 def _measure(name, engine, n):
-    private, accountant, make = ESTIMATORS[name], PrivacyAccountant(np.inf), _maker(name)
+    private, accountant = ESTIMATORS[name], PrivacyAccountant(np.inf)
+    people = make_cloud if "diagram" in name else make_people
+    make = people if "people" in name else make_part
     private.set_params(accountant=accountant)
     n_parts = n // PART
     if engine == "chunks":
@@ -209,11 +178,11 @@ def _on_dask(private, n_parts, make, kill):
     ):
         parts = _Counted(DaskParts([delayed(make)(seed) for seed in range(n_parts)]))
         # Workers import their modules before the time is measured.
-        before = sum(client.run(_processor_time).values())
+        before = sum(client.run(time.process_time).values())
         if kill:
             threading.Thread(target=_kill, args=[cluster, _has_begun(private, parts)]).start()
         seconds, cpu = _timed(private, parts)
-        after = sum(client.run(_processor_time).values())
+        after = sum(client.run(time.process_time).values())
         memory = max(client.run(_gigabytes).values())
     # The processor time of a killed worker is lost.
     return seconds, None if kill else cpu + after - before, parts, memory
@@ -257,10 +226,7 @@ def _kill_below(has_begun):
                     break
 
 
-class _OnRay:
-    def __init__(self, n_parts, make):
-        self.n_parts, self.make = n_parts, make
-
+class _OnRay(_Serial):
     def map_reduce(self, function):
         import ray
 
@@ -320,22 +286,15 @@ def _spark(n_parts, make):
         spark.stop()
 
 
-def _processor_time():
-    return time.process_time()
-
-
 def _gigabytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def _digest(private):
-    learnt = sorted(
-        (name, value)
-        for name, value in vars(private).items()
-        if name.endswith("_") and isinstance(value, np.ndarray)
-    )
     digest = hashlib.sha256()
-    for name, value in learnt:
+    for name, value in sorted(vars(private).items()):
+        if not (name.endswith("_") and isinstance(value, np.ndarray)):
+            continue
         # The bytes of an array of objects, such as names of columns, are addresses.
         numbers = value.astype(str) if value.dtype == object else value
         digest.update(name.encode() + numbers.tobytes())
