@@ -100,39 +100,6 @@ class _Centers:
         self.centers, self.loss = centers, float("nan")
 
 
-def separation(data, parameters, seed):
-    """Labels of DPM, which splits rows where there are few, preferably near the middle."""
-    from dpm import DPM
-
-    np.random.seed(seed)  # noqa: NPY002 (what it draws from)
-    box = parameters["low"], parameters["high"]
-    model = DPM(data["X"], box, parameters["epsilon"], parameters["delta"])
-    labels = np.zeros(len(data["X"]), dtype=int)
-    for number, members in enumerate(model.perform_clustering()[1]):
-        labels[members] = number
-    return labels
-
-
-def spans(data, parameters, seed):
-    """Labels of DP-DBSCAN, which joins dense cells of a noisy grid: the steps of its script."""
-    from datatype_grid import GridSpace
-    from datatype_point import Points
-    from histogram import GridLabels, Histogram, NoisyHistogram, SumHistogram
-    from noise import get_noise_gen
-
-    rows = Points(data["X"])
-    low, high = rows.get_ranges()
-    noise = get_noise_gen("Laplace", seed, 1, parameters["epsilon"])
-    grid = GridSpace(data["X"].shape[1], low, high, parameters["alpha"], 1.0)
-    counts = Histogram.build_from_pts(rows, grid)
-    noisy = NoisyHistogram.naive_build(counts, noise, grid.num_grids)
-    sums = SumHistogram.build_from_counts(noisy, grid)
-    margin = noise.max_sum_noise(0.5, grid.num_grids, grid.kappa)
-    labels = GridLabels.label_high_freq(sums, parameters["min_points"] + margin)
-    labels.merge_neighbors(grid)
-    return labels.obtain_point_labels(rows, grid)
-
-
 def marginals(data, parameters, seed):
     """Synthetic rows for a table of codes, by MST or AIM of dpmm."""
     import pandas as pd

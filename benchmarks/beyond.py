@@ -1,11 +1,8 @@
-"""Private clusterings of peers on their examples and on ours, each in a separate environment.
+"""Private clusterings beside those of peers, on the peers' examples and on ours.
 
-``DIFFPRIVLIB_PYTHON`` names the interpreter of diffprivlib. Three peers are not packages and need
-the folder of their source as well: ``GOOGLE_DP_PYTHON`` and ``GOOGLE_DP_FOLDER`` (``learning`` in
-google/differential-privacy), ``DPM_PYTHON`` and ``DPM_FOLDER``
-(UzL-PrivSec/dp-mondrian-clustering),
-``DP_DBSCAN_PYTHON`` and ``DP_DBSCAN_FOLDER`` (QiuTedYuan/DpDBSCAN). A missing peer is left out, and
-a message says so.
+``DIFFPRIVLIB_PYTHON`` and ``GOOGLE_DP_PYTHON`` name the interpreters of peers in separate
+environments, and ``GOOGLE_DP_FOLDER`` the folder ``learning`` of google/differential-privacy. A
+missing peer is left out, and a message says so.
 """
 
 from functools import partial
@@ -24,25 +21,19 @@ from sklearn_dptda.datasets import load_table
 
 EPSILONS = (0.5, 1.0, 5.0)
 DELTA = 1e-6
-THEIRS = ("diffprivlib KMeans", "Google LSH", "DPM", "DP-DBSCAN")
-PEERS = {"DIFFPRIVLIB": False, "GOOGLE_DP": True, "DPM": True, "DP_DBSCAN": True}
+PEERS = {"DIFFPRIVLIB": False, "GOOGLE_DP": True}
 
 
 class Example(NamedTuple):
-    """Rows in the cube [-1/2, 1/2]^d, their labels, and parameters of the methods.
+    """Rows in the cube [-1/2, 1/2]^d, their labels, and the radius of a ball around them.
 
-    ``radius`` is the radius of a ball around the origin that contains all rows. ``original``,
-    ``alpha`` and ``min_points`` are used by DP-DBSCAN. ``large`` data sets are run at one epsilon,
-    without mixtures.
+    ``large`` data sets are run at one epsilon, without mixtures.
     """
 
     name: str
     X: np.ndarray
     y: np.ndarray
     radius: float
-    original: np.ndarray | None = None
-    alpha: float = 0.0
-    min_points: int = 0
     large: bool = False
 
     @property
@@ -64,10 +55,9 @@ def tables(quick):
             rows.append((name, epsilon, *(mean(own) if len(own) else "-" for own in found)))
     yield Table(
         "Private clusters: adjusted Rand index, mean and standard deviation",
-        " | ".join(["data | epsilon | DPLloyd | DPMoGMorse | DPToMATo", *THEIRS]),
+        "data | epsilon | DPLloyd | DPMoGMorse | DPToMATo | diffprivlib KMeans | Google LSH",
         rows,
-        "The rows are in one public cube, except for DP-DBSCAN, which uses the range of the rows. "
-        f"delta = {DELTA:g} for DPLloyd, DPMoGMorse, Google and DPM, and 0 for the others.",
+        f"delta = {DELTA:g} for DPLloyd, DPMoGMorse and Google, and 0 for the others.",
     )
 
 
@@ -92,62 +82,47 @@ def _score(example, make, seed):
 
 
 def _theirs(example, epsilon, n_seeds):
-    d = example.X.shape[1]
-    given = {"epsilon": epsilon, "n_seeds": n_seeds, "delta": DELTA}
-    means = {"n_clusters": example.n_clusters, **given}
-    box = {"X": example.X, "low": np.full(d, -0.5), "high": np.full(d, 0.5)}
-    # DPM does not clip rows and searches for gaps of 0.25 to 15, so it runs in the cube of its
-    # demonstration.
-    wide = {"X": np.clip(example.X, -0.5, 0.5) * 200}
-    spans = {"alpha": example.alpha, "min_points": example.min_points, **given}
-    answers = [
-        ask("DIFFPRIVLIB", "noisy", box, **means),
-        ask("GOOGLE_DP", "lsh", {"X": example.X}, folder=True, radius=example.radius, **means),
-        ask("DPM", "separation", wide, folder=True, low=-100.0, high=100.0, **given),
-        None
-        if example.original is None
-        else ask("DP_DBSCAN", "spans", {"X": example.original}, folder=True, **spans),
-    ]
-    found = [[np.array(own) for own in answer["found"]] if answer else [] for answer in answers]
-    # The first two answer with centers.
-    found[:2] = [[pairwise_distances_argmin(example.X, c) for c in own] for own in found[:2]]
-    return [[adjusted_rand_score(example.y, labels) for labels in own] for own in found]
+    X, d = example.X, example.X.shape[1]
+    box = {"X": X, "low": np.full(d, -0.5), "high": np.full(d, 0.5)}
+    given = {"n_clusters": example.n_clusters, "n_seeds": n_seeds, "delta": DELTA}
+    for peer, job in zip(PEERS, ("noisy", "lsh"), strict=True):
+        options = {"folder": PEERS[peer], "radius": example.radius, "epsilon": epsilon}
+        answer = ask(peer, job, box, **options, **given)
+        yield [
+            adjusted_rand_score(example.y, pairwise_distances_argmin(X, np.array(centers)))
+            for centers in (answer["found"] if answer else [])
+        ]
 
 
 def _examples(quick):
     """Yield the examples; data sets that are not available are left out."""
     scaled, n = StandardScaler().fit_transform, 2000
     X, y = make_moons(n, noise=0.05, random_state=30)
-    yield _boxed("DP-DBSCAN's moons", scaled(X), y, 0.2, 7)
+    yield _boxed("DP-DBSCAN's moons", scaled(X), y)
     if quick:
         return
     X, y = make_circles(n, factor=0.5, noise=0.05, random_state=30)
-    yield _boxed("DP-DBSCAN's circles", scaled(X), y, 0.2, 10)
-    try:
-        yield _boxed("DP-DBSCAN's cluto-t4", *npz_table("cluto_t4_8k"), 9.0, 11)
-    except (KeyError, FileNotFoundError) as error:
-        print(error)
+    yield _boxed("DP-DBSCAN's circles", scaled(X), y)
     # A tenth of the rows of the peers' demonstrations, and all of them.
     for n in (10_000, 100_000):
         X, y = make_blobs(n, 10, centers=64, center_box=(-100, 100), random_state=42)
         # DPM states the box [-100, 100], so all methods use it. A few rows are outside.
-        yield Example("DPM's blobs, 10-D", X / 200, y, np.sqrt(10) / 2, large=n > 10_000)
+        yield Example("DPM's blobs, 10-D", X / 200, y, np.sqrt(10) / 2, n > 10_000)
         X, y = _ball_of_clusters(n, 100, 64, 8.0)
-        yield Example("Google's clusters, 100-D", X / 2, y, 0.5, large=n > 10_000)
+        yield Example("Google's clusters, 100-D", X / 2, y, 0.5, n > 10_000)
     X, y = make_moons(5000, noise=0.08, random_state=0)
-    yield _boxed("our moons", scaled(X), y, 0.2, 7)
+    yield _boxed("our moons", scaled(X), y)
     try:
-        data = load_table("pulsar")
-        yield _boxed("pulsar", data.data, data.target, 0.0, 0)
-    except FileNotFoundError as error:
+        yield _boxed("cluto-t4", *npz_table("cluto_t4_8k"))
+        yield _boxed("pulsar", *load_table("pulsar", return_X_y=True))
+    except (KeyError, FileNotFoundError) as error:
         print(error)
 
 
-def _boxed(name, X, y, alpha, min_points):
+def _boxed(name, X, y):
     low, high = X.min(axis=0), X.max(axis=0)
     unit = (X - low) / np.where(high > low, high - low, 1.0) - 0.5
-    radius = np.sqrt(X.shape[1]) / 2
-    return Example(name, unit, y, radius, X if alpha else None, alpha, min_points)
+    return Example(name, unit, y, np.sqrt(X.shape[1]) / 2)
 
 
 def _ball_of_clusters(n, d, k, ratio):

@@ -54,11 +54,12 @@ def _table(population, sizes, epsilons, seeds):
 
 def _curve(population, sizes, seeds):
     epsilons = (0.5, 1.0, 3.0)
-    rows = []
-    for n in sizes:
-        ours = [scores(partial(_score, population, n, e, DELTA), seeds) for e in epsilons]
-        exact = scores(partial(_score, population, n, np.inf, "exact"), seeds)
-        rows.append((n, *map(_quartiles, ours), np.median(exact)))
+    ours = scores(partial(_score, population), sizes, epsilons, [DELTA], seeds)[:, :, 0]
+    exact = scores(partial(_score, population), sizes, [np.inf], ["exact"], seeds)[:, 0, 0]
+    rows = [
+        (n, *map(_quartiles, own), np.median(plain))
+        for n, own, plain in zip(sizes, ours, exact, strict=True)
+    ]
     return Table(
         "Accuracy by the number of people: series",
         "people | epsilon = 0.5 | epsilon = 1 | epsilon = 3 | not private",

@@ -1,6 +1,6 @@
 """Robustness of results if one public number, or the data, is changed.
 
-One of these is changed at a time: bounds, components, mass, cap, units, rows or epsilon.
+One of these is changed at a time: bounds, components, units, rows or epsilon.
 """
 
 from functools import partial
@@ -9,13 +9,10 @@ import numpy as np
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 
-from benchmarks._clouds import FRESH, KNOWN, apart, finite_parts
 from benchmarks._table import Table, scores
 from benchmarks._tasks import npz_table
-from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo
 from sklearn_dptda.datasets import load_table
-from sklearn_dptda.preprocessing import PrivateBounds
 
 EPSILON, DELTA = 2.0, 1e-5
 # References below this value are ignored, because such results are not useful.
@@ -23,7 +20,7 @@ _LEAST = 0.5
 
 
 def tables(quick):
-    """Yield the tables of three clusterings, and of diagrams.
+    """Yield the tables of three clusterings.
 
     If the data are changed, the number after the slash is that of the same method without noise.
     """
@@ -38,12 +35,6 @@ def tables(quick):
         without = scores(score, _OF_DATA, list(taken.values()), range(-1, -6, -1))
         title = f"{name}: adjusted Rand index, epsilon {EPSILON:g}"
         yield _cliffs(title, taken, moves, found, dict(zip(_OF_DATA, without, strict=True)))
-    # The even square has no feature, so two circles are used in its place.
-    shapes = [KNOWN[0], *(shape for shape in FRESH if shape.name != "even square")]
-    shapes, n = (shapes[:2], 300) if quick else (shapes, 4000)
-    found = scores(partial(_recovered, n), _CLOUD_MOVES, shapes, seeds)
-    title = f"Diagrams: error relative to empty diagrams, epsilon {EPSILON:g}"
-    yield _cliffs(title, [shape.name for shape in shapes], list(_CLOUD_MOVES), found, {})
 
 
 # Tables: rows, labels (-1 for noise, which is not scored), number of components of a mixture.
@@ -169,37 +160,6 @@ def _score(name, move, task, seed):
         model = DPMoGMorse(n_clusters, round(case["more"] * n_components), delta=DELTA, **public)
     labels = model.fit(X).predict(X)
     return adjusted_rand_score(y[y >= 0], labels[y >= 0])
-
-
-# Diagrams: the score is 0 for the error of an empty diagram and 1 for the exact diagram.
-
-_CLOUD_MOVES = {
-    "as it is": {},
-    "box, 3 times as wide": {"wide": 3},
-    "one side, 3 times": {"wide": np.array([3, 1])},
-    "no box": {"private": True},
-    "m = 0.1": {"m": 0.1},
-    "m = 0.3": {"m": 0.3},
-    "default cap": {"max_distance": None},
-    "a third of the points": {"part": 3},
-    "epsilon 10": {"epsilon": 10.0},
-}
-
-
-def _recovered(n, move, shape, seed):
-    given = {"m": 0.2, "wide": 1, "part": 1, "epsilon": EPSILON, "private": False}
-    given |= _CLOUD_MOVES[move]
-    cloud, epsilon = shape.cloud(n // given.pop("part"), 1000 + seed), given.pop("epsilon")
-    bounds, exact = shape.bounds(given.pop("wide")), DTMFiltration(given["m"], max_distance=None)
-    if given.pop("private"):
-        bounds = PrivateBounds(0.1 * epsilon, random_state=seed)
-        epsilon = 0.9 * epsilon
-    functions = DTMFiltration(bounds=bounds, **given).fit_transform([cloud])
-    released = PrivatePersistence(epsilon, random_state=seed).fit_transform(functions)[0]
-    exact = exact.set_params(bounds=shape.bounds()).fit_transform([cloud])
-    truth = finite_parts(CubicalPersistence().fit_transform(exact)[0])
-    empty = apart([np.empty((0, 2))] * 2, truth)
-    return max(1 - apart(finite_parts(released), truth) / empty, -1.0)
 
 
 def _cliffs(title, columns, moves, found, without):

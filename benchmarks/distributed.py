@@ -55,18 +55,15 @@ ESTIMATORS = {
 }
 # Settings that the guide recommends. Dask's default returns memory after each step.
 KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 26, "MALLOC_MMAP_THRESHOLD_": 1 << 25}
-ENGINES = ("chunks", "Dask", "Dask, one worker killed")
-OTHER_ENGINES = {"Ray": "ray", "Spark": "pyspark"}
 
 
 def tables(quick):
-    """Yield tables of all estimators, of other engines and of many rows, which takes hours."""
+    """Yield tables of all estimators on all engines, and of many rows, which takes hours."""
+    engines = ["chunks", "Dask", *(name for name in ("Ray", "PySpark") if find_spec(name.lower()))]
     names, n = (("DPLloyd",), 1_000_000) if quick else (ESTIMATORS, 10_000_000)
-    yield _table(n, names, ENGINES)
-    others = [f"{name}, one worker killed" for name, of in OTHER_ENGINES.items() if find_spec(of)]
-    yield _table(n, names, (ENGINES[0], *others))
+    yield _table(n, names, engines)
     if not quick:
-        yield _table(100_000_000, names, ENGINES[1:])
+        yield _table(100_000_000, names, ["Dask"])
 
 
 def _table(n, names, engines):
@@ -86,8 +83,8 @@ def _table(n, names, engines):
         "estimator | rows | seconds | passes | CPU ns per row and pass | GB here | GB per worker"
         " | payments | equal",
         rows,
-        "Dask, Ray and Spark use two worker processes of one thread, whose CPU time is not always "
-        "known. Equal: the result is equal to the first one, bit for bit.",
+        "Dask, Ray and Spark use two worker processes of one thread. One of them is killed, so the "
+        "CPU time is not known. Equal: the result is equal to the first one, bit for bit.",
     )
 
 
@@ -136,39 +133,49 @@ def _measure(name, engine, n):
     people = make_cloud if "diagram" in name else make_people
     make = people if "people" in name else make_part
     private.set_params(accountant=accountant)
-    n_parts = n // PART
-    if engine == "chunks":
-        parts, workers = _Counted(_Serial(n_parts, make)), "-"
-        seconds, cpu = _timed(private, parts)
-    elif engine.startswith("Dask"):
-        seconds, cpu, parts, workers = _on_dask(private, n_parts, make, "killed" in engine)
-    else:
-        on_engine = {"Ray": _ray, "Spark": _spark}[engine.partition(",")[0]]
-        cpu, workers = None, "-"
-        with on_engine(n_parts, make) as parts:
-            parts = _Counted(parts)
+    start_engine = {"chunks": _chunks, "Dask": _dask, "Ray": _ray, "PySpark": _spark}[engine]
+    with start_engine(n // PART, make) as (parts, kill, memory):
+        parts = _Counted(parts)
+        if kill:
             # Workers start and import their modules before the time is measured.
             parts.map_reduce(len)
             parts.passes = 0
-            killer = threading.Thread(target=_kill_below, args=[_has_begun(private, parts)])
+            killer = threading.Thread(target=_once_begun, args=[private, parts, kill])
             killer.start()
-            seconds, _ = _timed(private, parts)
+        start, cpu = time.perf_counter(), time.process_time()
+        private.fit_chunks(parts)
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+        if kill:
             killer.join()
-    here = _gigabytes()
-    per_row = cpu / (n * parts.passes) * 1e9 if cpu is not None else "-"
-    payments = len(accountant.spends())
-    return seconds, parts.passes, per_row, here, workers, payments, _digest(private)
+        in_workers = memory()
+    per_row = "-" if kill else cpu / (n * parts.passes) * 1e9
+    measured = seconds, parts.passes, per_row, _gigabytes(), in_workers
+    return *measured, len(accountant.spends()), _digest(private)
 
 
-def _timed(private, parts):
-    start, cpu = time.perf_counter(), time.process_time()
-    private.fit_chunks(parts)
-    return time.perf_counter() - start, time.process_time() - cpu
+def _once_begun(private, parts, kill):
+    """Kill a worker once the passes that learn from rows have begun.
+
+    A histogram is made before anything is paid, so passes are counted for diagrams.
+    """
+    while not (parts.passes if isinstance(private, _Diagram) else private.accountant.spends()):
+        time.sleep(0.01)
+    time.sleep(0.5)
+    kill()
 
 
-def _on_dask(private, n_parts, make, kill):
+def _nothing():
+    return "-"
+
+
+@contextlib.contextmanager
+def _chunks(n_parts, make):
+    yield _Serial(n_parts, make), None, _nothing
+
+
+@contextlib.contextmanager
+def _dask(n_parts, make):
     import dask
-    from dask import delayed
     from distributed import Client, LocalCluster
 
     with (
@@ -176,42 +183,16 @@ def _on_dask(private, n_parts, make, kill):
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        parts = _Counted(DaskParts([delayed(make)(seed) for seed in range(n_parts)]))
-        # Workers import their modules before the time is measured.
-        before = sum(client.run(time.process_time).values())
-        if kill:
-            threading.Thread(target=_kill, args=[cluster, _has_begun(private, parts)]).start()
-        seconds, cpu = _timed(private, parts)
-        after = sum(client.run(time.process_time).values())
-        memory = max(client.run(_gigabytes).values())
-    # The processor time of a killed worker is lost.
-    return seconds, None if kill else cpu + after - before, parts, memory
+        yield (
+            DaskParts([dask.delayed(make)(seed) for seed in range(n_parts)]),
+            lambda: psutil.Process(next(iter(cluster.workers.values())).process.pid).kill(),
+            lambda: max(client.run(_gigabytes).values()),
+        )
 
 
-def _has_begun(private, parts):
-    """Return a function that is true once a worker may be killed.
-
-    A histogram is made before anything is paid, so passes are counted for diagrams.
-    """
-    if isinstance(private, _Diagram):
-        return lambda: parts.passes > 0
-    return private.accountant.spends
-
-
-def _kill(cluster, has_begun):
-    while not has_begun():
-        time.sleep(0.01)
-    time.sleep(0.5)
-    psutil.Process(next(iter(cluster.workers.values())).process.pid).kill()
-
-
-def _kill_below(has_begun):
-    """Kill a worker of Ray or Spark once the passes that learn from rows have begun."""
-    while not has_begun():
-        time.sleep(0.01)
-    killed = False
-    while not killed:
-        time.sleep(0.2)
+def _kill_below():
+    """Kill a worker of Ray or Spark."""
+    while True:
         for process in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 words = " ".join(process.cmdline())
@@ -221,9 +202,8 @@ def _kill_below(has_begun):
                 )
                 of_ray = words.startswith("ray::") and "Agent" not in words
                 if of_spark or of_ray:
-                    process.kill()
-                    killed = True
-                    break
+                    return process.kill()
+        time.sleep(0.2)
 
 
 class _OnRay(_Serial):
@@ -248,7 +228,7 @@ def _ray(n_parts, make):
         runtime_env={"env_vars": paths},
     )
     try:
-        yield _OnRay(n_parts, make)
+        yield _OnRay(n_parts, make), _kill_below, _nothing
     finally:
         ray.shutdown()
 
@@ -281,7 +261,8 @@ def _spark(n_parts, make):
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     try:
-        yield _OnSpark(spark.range(n_parts).repartition(max(n_parts // 2, 2)), make)
+        frame = spark.range(n_parts).repartition(max(n_parts // 2, 2))
+        yield _OnSpark(frame, make), _kill_below, _nothing
     finally:
         spark.stop()
 

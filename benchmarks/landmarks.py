@@ -100,15 +100,8 @@ def _shapes(n, seed):
     yield "three nested rings, 8 columns", lifted(rings, 8, 0.05, rng), y, 3
     arms, y = make_spirals(n, noise=0.02, random_state=seed)
     yield "two spiral arms, 8 columns", lifted(arms, 8, 0.02, rng), y, 2
-    X, y = make_blobs(n, n_features=8, centers=5, center_box=(-5, 5), random_state=seed)
-    yield "5 blobs, 8 columns", X, y, 5
     X, y = make_blobs(n, n_features=10, centers=8, center_box=(-4, 4), random_state=seed)
     yield "8 blobs, 10 columns", X, y, 8
-    y = rng.choice(3, n, p=[0.6, 0.3, 0.1])
-    spread = np.array([1.0, 0.5, 0.25])[y, None]
-    X = 3 * rng.normal(size=(3, 8))[y] + spread * rng.normal(size=(n, 8))
-    yield "different clusters, 8 columns", X, y, 3
-    yield "one normal cluster, 8 columns", rng.normal(size=(n, 8)), np.zeros(n), 1
     try:
         pulsar = load_table("pulsar")
     except FileNotFoundError:
