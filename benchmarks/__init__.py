@@ -1,1 +1,1 @@
-"""Benchmarks of speed, acceptance and utility, compared with other libraries in the same run."""
+"""Benchmarks of accuracy and of times, compared with other libraries in the same run."""

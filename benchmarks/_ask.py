@@ -20,8 +20,8 @@ def missing(peer, *, folder=False):
     return f"{' and '.join(unset)} not set" if unset else None
 
 
-def ask(peer, job, arrays, *, script="_foreign.py", folder=False, patience=None, **parameters):
-    """Run a job of a script in the environment of a peer and return its answer.
+def ask(peer, job, arrays, *, folder=False, patience=None, **parameters):
+    """Run a job of ``_foreign.py`` in the environment of a peer and return its answer.
 
     The answer is None if the peer is missing. With ``folder``, the peer is a source folder, which
     is put first on the path. If the job takes more than ``patience`` seconds, the answer is
@@ -37,7 +37,7 @@ def ask(peer, job, arrays, *, script="_foreign.py", folder=False, patience=None,
         np.savez(path, **arrays)
         command = [
             os.environ[f"{peer}_PYTHON"],
-            str(Path(__file__).with_name(script)),
+            str(Path(__file__).with_name("_foreign.py")),
             job,
             str(path),
             json.dumps(parameters),

@@ -1,10 +1,12 @@
-"""Simulated point clouds in the plane: distributions of shapes, and boxes that contain them."""
+"""Simulated point clouds in the plane with boxes that contain them, and errors of diagrams."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.persistence import bottleneck_distance
 
 
 @dataclass(frozen=True)
@@ -38,36 +40,26 @@ def _ring(n, rng, radius=1.0, spread=0.05, centre=(0.0, 0.0), stretch=(1.0, 1.0)
 
 def _parts(n, rng, *parts):
     """Draw a random number of points of each part, by its weight."""
-    weights = np.array([weight for weight, _ in parts])
-    counts = rng.multinomial(n, weights / weights.sum())
-    return np.concatenate(
-        [draw(count, rng) for count, (_, draw) in zip(counts, parts, strict=True)]
-    )
+    weights, draws = zip(*parts, strict=True)
+    counts = rng.multinomial(n, np.array(weights) / sum(weights))
+    return np.concatenate([draw(count, rng) for count, draw in zip(counts, draws, strict=True)])
 
 
 def _some_rings(*rings):
     """Return a distribution of several rings, given as (weight, radius, centre)."""
+    parts = [(w, partial(_ring, radius=radius, centre=centre)) for w, radius, centre in rings]
+    return lambda n, rng: _parts(n, rng, *parts)
 
-    def draw(n, rng):
-        return _parts(
-            n,
-            rng,
-            *(
-                (
-                    weight,
-                    lambda k, r, radius=radius, centre=centre: _ring(k, r, radius, 0.05, centre),
-                )
-                for weight, radius, centre in rings
-            ),
-        )
 
-    return draw
+_EIGHT = _some_rings((1, 1.0, (-1, 0)), (1, 1.0, (1, 0)))
+
+
+def _blob(n, rng, spread, centre=(0.0, 0.0)):
+    return np.array(centre) + rng.normal(0, spread, (n, 2))
 
 
 def _eight_and_blob(n, rng):
-    eight = _some_rings((1, 1.0, (-1, 0)), (1, 1.0, (1, 0)))
-    blob = lambda k, r: np.array([0, 2.1]) + r.normal(0, 0.12, (k, 2))  # noqa: E731
-    return _parts(n, rng, (0.8, eight), (0.2, blob))
+    return _parts(n, rng, (0.8, _EIGHT), (0.2, partial(_blob, spread=0.12, centre=(0, 2.1))))
 
 
 def _spiral(n, rng):
@@ -87,8 +79,8 @@ def _s_curve(n, rng):
 
 
 def _ring_in_noise(n, rng):
-    noise = lambda k, r: r.uniform(-3, 3, (k, 2))  # noqa: E731
-    return _parts(n, rng, (0.7, lambda k, r: _ring(k, r, 1.5)), (0.3, noise))
+    ring = partial(_ring, radius=1.5)
+    return _parts(n, rng, (0.7, ring), (0.3, lambda k, r: r.uniform(-3, 3, (k, 2))))
 
 
 # Shapes on which the rule for caps was developed.
@@ -98,7 +90,7 @@ KNOWN = (
         lambda n, r: make_two_circles(n, random_state=int(r.integers(2**31))),
         (-2.5, 3),
     ),
-    Shape("figure eight", _some_rings((1, 1.0, (-1, 0)), (1, 1.0, (1, 0)))),
+    Shape("figure eight", _EIGHT),
     Shape("eight and blob", _eight_and_blob),
     Shape(
         "three rings",
@@ -107,15 +99,15 @@ KNOWN = (
     Shape("spiral", _spiral),
     Shape("torus", _torus),
     Shape("S-curve", _s_curve),
-    Shape("ring that fills its box", lambda n, r: _ring(n, r, 2.9, 0.03)),
-    Shape("blob", lambda n, r: r.normal(0, 0.8, (n, 2))),
+    Shape("ring that fills its box", partial(_ring, radius=2.9, spread=0.03)),
+    Shape("blob", partial(_blob, spread=0.8)),
     Shape("ring in noise", _ring_in_noise),
 )
 
 
 def _ellipses(n, rng):
-    flat = lambda k, r: _ring(k, r, 1.2, 0.05, (-0.9, -0.6), (1.0, 0.5))  # noqa: E731
-    tall = lambda k, r: _ring(k, r, 1.2, 0.05, (1.2, 0.5), (0.6, 1.2))  # noqa: E731
+    flat = partial(_ring, radius=1.2, centre=(-0.9, -0.6), stretch=(1.0, 0.5))
+    tall = partial(_ring, radius=1.2, centre=(1.2, 0.5), stretch=(0.6, 1.2))
     return _parts(n, rng, (0.5, flat), (0.5, tall))
 
 
@@ -153,8 +145,8 @@ def _triangle_of_blobs(n, rng):
 
 
 def _ring_and_disc(n, rng):
-    disc = lambda k, r: np.array([1.7, 1.7]) + r.normal(0, 0.35, (k, 2))  # noqa: E731
-    return _parts(n, rng, (0.6, lambda k, r: _ring(k, r, 1.1, 0.08, (-0.8, -0.8))), (0.4, disc))
+    ring = partial(_ring, radius=1.1, spread=0.08, centre=(-0.8, -0.8))
+    return _parts(n, rng, (0.6, ring), (0.4, partial(_blob, spread=0.35, centre=(1.7, 1.7))))
 
 
 # New shapes, which were not used for tuning.
@@ -173,3 +165,15 @@ FRESH = (
     Shape("ring and disc", _ring_and_disc),
     Shape("even square", lambda n, r: r.uniform(-2, 2, (n, 2))),
 )
+
+
+def finite_parts(diagrams):
+    """Return H0 without its essential class, and H1."""
+    components, loops = diagrams
+    undying = np.lexsort((components[:, 0], -components[:, 1]))[:1]
+    return [np.delete(components, undying, axis=0), loops]
+
+
+def apart(first, second):
+    """Return the sum of the bottleneck distances between two lists of diagrams."""
+    return sum(map(bottleneck_distance, first, second))

@@ -1,12 +1,17 @@
 """Jobs of peers in separate environments. This file is run there by its path, not as a module.
 
-``python _foreign.py JOB data.npz parameters.json`` prints the results of a job as JSON. The jobs
-are ``kmeans``, ``classify``, ``embedding``, ``kmeans_times`` and ``lsh_times``.
+``python _foreign.py JOB data.npz parameters.json`` prints what the job found for each seed, and the
+seconds of the CPU that it took, as JSON.
 """
 
+import contextlib
+import io
 import json
+import logging
 import sys
 import time
+import warnings
+from importlib import import_module
 
 import numpy as np
 
@@ -14,101 +19,128 @@ import numpy as np
 WARM_UP = 1000
 
 
-def kmeans(data, parameters):
-    """Labels and seconds of diffprivlib's private k-means, for each seed."""
-    from diffprivlib.models import KMeans
-
-    X, bounds = data["X"], (data["low"], data["high"])
-    labels, seconds = [], []
-    for seed in range(parameters["n_seeds"]):
-        model = KMeans(
-            parameters["n_clusters"],
-            epsilon=parameters["epsilon"],
-            bounds=bounds,
-            random_state=seed,
-        )
-        start = time.perf_counter()
-        model.fit(X)
-        seconds.append(time.perf_counter() - start)
-        labels.append(np.asarray(model.predict(X)).tolist())
-    return {"labels": labels, "seconds": seconds}
-
-
-def classify(data, parameters):
-    """Accuracy of diffprivlib's logistic regression and naive Bayes, for each seed."""
-    from diffprivlib.models import GaussianNB, LogisticRegression
-
-    found = {"logistic": [], "bayes": []}
-    # Rows lie in a cube. The norm for the regression is the radius of the ball around the cube.
-    norm = data["T"].shape[1] ** 0.5
-    for seed, (X, y) in enumerate(zip(data["X"], data["y"], strict=True)):
-        models = {
-            "logistic": LogisticRegression(
-                epsilon=parameters["epsilon"], data_norm=norm, C=10.0, random_state=seed
-            ),
-            "bayes": GaussianNB(epsilon=parameters["epsilon"], bounds=(-1, 1), random_state=seed),
-        }
-        for name, model in models.items():
-            found[name].append(float(model.fit(X, y).score(data["T"], data["t"])))
-    return found
-
-
-def embedding(data, parameters):
-    """Seconds of graspologic's adjacency spectral embedding, and a corner of the Gram matrix."""
-    from graspologic.embed import AdjacencySpectralEmbed
-    from scipy.sparse import csr_array
-
-    n = len(data["indptr"]) - 1
-    A = csr_array((data["data"].astype(float), data["indices"], data["indptr"]), shape=(n, n))
-    seconds = []
-    for _ in range(parameters["repeats"]):
-        model = AdjacencySpectralEmbed(parameters["n_components"], diag_aug=False, check_lcc=False)
-        start = time.perf_counter()
-        Z = model.fit_transform(A)
-        seconds.append(time.perf_counter() - start)
-    return {"seconds": seconds, "gram": (Z[:50] @ Z[:50].T).tolist()}
-
-
-def kmeans_times(data, parameters):
-    """Seconds of one fit of diffprivlib's private k-means, on the clock and of the CPU."""
+def noisy(data, parameters, seed):
+    """Centers of diffprivlib's noisy Lloyd steps."""
     from diffprivlib.models import KMeans
 
     bounds = data["low"], data["high"]
-    return _times(
-        lambda X: KMeans(
-            parameters["n_clusters"], epsilon=parameters["epsilon"], bounds=bounds
-        ).fit(X),
-        data["X"],
+    model = KMeans(
+        parameters["n_clusters"], epsilon=parameters["epsilon"], bounds=bounds, random_state=seed
     )
+    return model.fit(data["X"]).cluster_centers_
 
 
-def lsh_times(data, parameters):
-    """Seconds of one fit of Google's private k-means, on the clock and of the CPU."""
-    from clustering import clustering_algorithm, clustering_params
+def classify(data, parameters, seed):
+    """Accuracy of diffprivlib's logistic regression or naive Bayes, on rows of a cube."""
+    from diffprivlib.models import GaussianNB, LogisticRegression
 
-    # Only the centers are kept, as in _foreign_clusters.py: the original result labels rows one by
-    # one in Python.
-    clustering_algorithm.ClusteringResult = lambda data, centers: centers
+    given = {"epsilon": parameters["epsilon"], "random_state": seed}
+    if parameters["kind"] == "bayes":
+        model = GaussianNB(bounds=(-1, 1), **given)
+    else:
+        # The norm for the regression is the radius of the ball around the cube.
+        model = LogisticRegression(data_norm=data["T"].shape[1] ** 0.5, C=10.0, **given)
+    return model.fit(data["X"][seed], data["y"][seed]).score(data["T"], data["t"])
+
+
+def lsh(data, parameters, seed):
+    """Centers of Google's k-means on a private coreset of locality-sensitive hashes."""
+    from clustering import clustering_algorithm
+
+    np.random.seed(seed)  # noqa: NPY002 (what it draws from)
+    clustering_algorithm.ClusteringResult = _Centers
+    given = _of_google(data, parameters)
+    return clustering_algorithm.private_lsh_clustering(parameters["n_clusters"], *given).centers
+
+
+def evolve(data, parameters, seed):
+    """Centers of PE-means, with the parameters of its experiments."""
+    from src.pe_means_main import pe_means
+
+    return _evolved(pe_means, data, parameters, seed)
+
+
+def evolve_projected(data, parameters, seed):
+    """Centers of PE-means of a random projection to 16 columns."""
+    from src.pe_means_main import hdpe_means
+
+    return _evolved(hdpe_means, data, parameters, seed)
+
+
+def _evolved(method, data, parameters, seed):
+    import faiss
+    from clustering import clustering_algorithm
+    from src.helpers import PE_PARAMS
+
+    clustering_algorithm.ClusteringResult = _Centers
+    faiss.omp_set_num_threads(1)
+    (n, d), k, epsilon = data["X"].shape, parameters["n_clusters"], parameters["epsilon"]
+    steps = int(4 * d**0.5)
+    given = {
+        **PE_PARAMS,
+        "num_gen": max(int(epsilon * steps) if epsilon > 1 else steps, 1),
+        "L": int(max(n / (5 * k), 4)),
+        "run_id": seed,
+    }
+    rows, privacy = _of_google(data, parameters)
+    return method(k, rows, given, privacy, visualize=False)[1]
+
+
+def _of_google(data, parameters):
+    from clustering import clustering_params
+
     privacy = clustering_params.DifferentialPrivacyParam(parameters["epsilon"], parameters["delta"])
-    return _times(
-        lambda X: clustering_algorithm.private_lsh_clustering(
-            parameters["n_clusters"], clustering_params.Data(X, parameters["radius"]), privacy
-        ),
-        data["X"],
-    )
+    return clustering_params.Data(data["X"], parameters["radius"]), privacy
 
 
-def _times(fit, X):
-    fit(X[:WARM_UP])
-    start, cpu = time.perf_counter(), time.process_time()
-    fit(X)
-    return {"times": (time.perf_counter() - start, time.process_time() - cpu)}
+class _Centers:
+    """What is used of a result. The original labels rows one by one, which takes long."""
+
+    def __init__(self, data, centers):
+        self.centers, self.loss = centers, float("nan")
+
+
+def marginals(data, parameters, seed):
+    """Synthetic rows for a table of codes, by MST or AIM of dpmm."""
+    import pandas as pd
+    from dpmm.models.aim import AIMGM
+    from dpmm.models.mst import MSTGM
+
+    # The examples of dpmm use this many steps. A larger model takes hours on ten columns.
+    kind, options = {
+        "mst": (MSTGM, {"n_iters": 1000}),
+        "aim": (AIMGM, {"n_iters": 500, "max_model_size": 20}),
+    }[parameters["method"]]
+    names = [f"c{j:02}" for j in range(len(data["sizes"]))]
+    domain = dict(zip(names, data["sizes"].tolist(), strict=True))
+    table = pd.DataFrame(data["codes"], columns=names)
+    privacy = {"epsilon": parameters["epsilon"], "delta": parameters["delta"]}
+    model = kind(domain=domain, n_jobs=1, **privacy, **options)
+    model.set_random_state(np.random.RandomState(seed))
+    model.set_domain(domain)
+    with contextlib.redirect_stdout(io.StringIO()):
+        model.fit(table)
+        rows = model.generate(n_records=len(table))
+    return rows[names].to_numpy().astype(int)
 
 
 if __name__ == "__main__":
-    job, path, parameters = sys.argv[1:]
-    with np.load(path) as data:
-        jobs = (kmeans, classify, embedding, kmeans_times, lsh_times)
-        named = {function.__name__: function for function in jobs}
-        result = named[job](data, json.loads(parameters))
-    print(json.dumps(result))
+    # This folder contains files with the same names as files of the peers.
+    del sys.path[0]
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    name, path, text = sys.argv[1:]
+    job, parameters = globals()[name], json.loads(text)
+    with np.load(path) as archive:
+        data = dict(archive)
+    # Modules that take long to load are loaded before times are measured.
+    for module in parameters.get("modules", ()):
+        import_module(module)
+    if parameters.get("warm_up"):
+        job({**data, "X": data["X"][:WARM_UP]}, parameters, 0)
+    found, seconds = [], []
+    for seed in range(parameters["n_seeds"]):
+        start = time.process_time()
+        found.append(np.asarray(job(data, parameters, seed)).tolist())
+        seconds.append(time.process_time() - start)
+    print(json.dumps({"found": found, "seconds": seconds}))

@@ -201,49 +201,6 @@ LAWS = {
 }
 
 
-def few_answers(rng, n):
-    """Three clusters of two answers from 0 to 8."""
-    y = _labels(rng, n, 3)
-    centres = rng.permutation([[1.5, 1.5], [6.5, 3.0], [3.0, 6.5]], axis=1)
-    return np.clip(np.round(centres[y] + 0.7 * rng.standard_normal((n, 2))), 0, 8), y
-
-
-def three_answers(rng, n):
-    """Four clusters of three answers from 0 to 12."""
-    y = _labels(rng, n, 4)
-    centres = 2 + 8 * np.array([[0, 0, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]])
-    return np.clip(np.round(centres[y] + rng.standard_normal((n, 3))), 0, 12), y
-
-
-def ages_and_visits(rng, n):
-    """Three clusters of ages in years and of numbers of visits."""
-    y = _labels(rng, n, 3)
-    rows = np.array([[30, 3], [55, 5], [70, 14]])[y] + [5, 1.3] * rng.standard_normal((n, 2))
-    return np.clip(np.round(rows), 0, [100, 30]), y
-
-
-def code_and_number(rng, n):
-    """Three clusters of a code from 0 to 12 and a number with two decimals."""
-    y = _labels(rng, n, 3)
-    rows = np.array([[2, 0.0], [5, 2.5], [9, -1.0]])[y] + [0.9, 0.5] * rng.standard_normal((n, 2))
-    return np.c_[np.clip(np.round(rows[:, 0]), 0, 12), rows[:, 1].round(2)], y
-
-
-def one_count(rng, n):
-    """Three clusters of one whole number from 0 to 30."""
-    y = _labels(rng, n, 3)
-    return np.clip(
-        np.round(np.array([[6], [13], [22]])[y] + 1.5 * rng.standard_normal((n, 1))), 0, 30
-    ), y
-
-
-# Tables of whole numbers, for grids.
-INTEGERS = {
-    each.__name__.replace("_", " "): each
-    for each in (few_answers, three_answers, ages_and_visits, code_and_number, one_count)
-}
-
-
 def table(name, seed, n=4000):
     """Return rows and labels of a law."""
-    return (LAWS | INTEGERS)[name](np.random.default_rng(seed), n)
+    return LAWS[name](np.random.default_rng(seed), n)

@@ -5,7 +5,10 @@ the processor's time is nearly the same whatever else runs.
 """
 
 import math
+import os
+import platform
 from dataclasses import dataclass
+from importlib.metadata import version
 from statistics import median
 from time import perf_counter, process_time
 
@@ -45,13 +48,6 @@ class Ratio:
         return f"{self.clock:.3g}" + ("" if math.isnan(self.cpu) else f" (CPU {self.cpu:.3g})")
 
 
-def once(function):
-    """Return the seconds of one call on the clock, and its result."""
-    start = perf_counter()
-    result = function()
-    return perf_counter() - start, result
-
-
 def _both(function):
     """Seconds of one call on the clock, and of the CPU in this process."""
     start, cpu = perf_counter(), process_time()
@@ -76,18 +72,7 @@ def repeated(function, repeats):
     return summary(*zip(*(_both(function) for _ in range(repeats)), strict=True))
 
 
-def side_by_side(*functions, repeats):
-    """Time functions by turns, so that a busy spell of the machine hits all.
-
-    Returns
-    -------
-    tuple of Timing
-    """
-    rows = [[_both(function) for function in functions] for _ in range(repeats)]
-    return tuple(summary(*zip(*column, strict=True)) for column in zip(*rows, strict=True))
-
-
-def calibration():
+def _calibration():
     """CPU seconds of a fixed loop of NumPy, the least of nine: so that machines compare."""
 
     def loop():
@@ -96,3 +81,12 @@ def calibration():
             np.sort((rows @ rows.T).ravel())
 
     return repeated(loop, 9).cpu
+
+
+def describe_machine():
+    """Return the platform, the number of cores and the versions of packages."""
+    packages = ("numpy", "scipy", "gudhi", "scikit-learn")
+    versions = ", ".join(f"{package} {version(package)}" for package in packages)
+    python = platform.python_version()
+    loop = f"the calibration loop takes {_calibration():.2f} s of CPU"
+    return f"{platform.platform()}, {os.cpu_count()} cores, Python {python}, {versions}; {loop}"

@@ -22,7 +22,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from benchmarks._machine import peak_megabytes
 from benchmarks._table import Table
 from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
@@ -33,24 +32,20 @@ BACKENDS = ("loky", "multiprocessing", "threading", "dask", "ray")
 # Number of payments that the budget of a round covers exactly. A search trains and scores in three
 # folds for each of four candidates, and fits once more at the end.
 WORKS = {"replicates": 40, "search": 25}
-# Cost of a release, which is large enough to avoid warnings about noise.
-# Of the work in each round.
 NAME = "a round"
+# Cost of a release, which is large enough to avoid warnings about noise.
 EPSILON = 16.0
 FAULTS = ("worker", "main", "interrupt", "disk")
 # Number of calls of one round that are disturbed. Later calls are not.
 MOST_FAULTS = 8
 # Seconds after which a call that neither returns nor fails is ended.
 HUNG = 180.0
-NOTE = (
-    "Each round has a new ledger, whose budget covers the payments exactly, and one name. The call "
-    "is repeated by new processes until it returns. After every call, the ledger is checked: there "
-    "must be no excess payment, and no stored or returned release may change. At the end, each "
-    "payment must have one stored release, the stored releases must be the returned ones, and a "
-    "call with other records under the same name must be refused. A full disk is simulated by a "
-    "limit on the growth of files. In half of the cases in which a main process is killed, its "
-    "workers continue to run during the next call."
-)
+# Each round has a new ledger, whose budget covers the payments exactly, and one name. The call is
+# repeated by new processes until it returns. After every call, the ledger is checked: there must be
+# no excess payment, and no stored or returned release may change. At the end, each payment must
+# have one stored release, the stored releases must be the returned ones, and a call with other
+# records under the same name must be refused. A full disk is simulated by a limit on the growth of
+# files. In half of the cases in which a main process is killed, its workers continue to run.
 
 
 def tables(quick):
@@ -69,11 +64,9 @@ def tables(quick):
     columns = ("rounds", "calls", *FAULTS, "payments", "stored", "returned", "wrong", "hung")
     rows = [(*pair, *(count[column] for column in columns)) for pair, count in counts.items()]
     total = [sum(count[column] for count in counts.values()) for column in columns]
+    heads = (f"{c}s killed" if c in ("worker", "main") else c for c in columns)
     yield Table(
-        "Random faults",
-        ("backend", "work", *(f"{c}s killed" if c in ("worker", "main") else c for c in columns)),
-        [*rows, ("all", "", *total)],
-        f"{NOTE} Memory of the counting process: {peak_megabytes():.0f} MB.",
+        "Random faults", " | ".join(["backend | work", *heads]), [*rows, ("all", "", *total)]
     )
 
 

@@ -1,45 +1,40 @@
 """Robustness of results if one public number, or the data, is changed.
 
-One of these is changed at a time: bounds, components, bins, mass, cap, units, rows or epsilon.
+One of these is changed at a time: bounds, components, units, rows or epsilon.
 """
 
-import warnings
+from functools import partial
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 
-from benchmarks._clouds import FRESH, KNOWN
-from benchmarks._diagrams import apart, finite_parts
-from benchmarks._table import Table
-from benchmarks.peaks import npz_table
-from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
+from benchmarks._table import Table, scores
+from benchmarks._tasks import npz_table
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo
 from sklearn_dptda.datasets import load_table
-from sklearn_dptda.preprocessing import PrivateBounds
 
 EPSILON, DELTA = 2.0, 1e-5
-# Columns whose best score is below this value are ignored, because their results are not useful.
+# References below this value are ignored, because such results are not useful.
 _LEAST = 0.5
-# Number of fits without noise on changed data, with different starts.
-_N_WITHOUT_NOISE = 5
 
 
 def tables(quick):
-    """Yield the tables of this benchmark."""
-    n_seeds = 2 if quick else 20
+    """Yield the tables of three clusterings.
+
+    If the data are changed, the number after the slash is that of the same method without noise.
+    """
+    seeds = range(2 if quick else 20)
     data = dict(_data(quick))
-    for name, make, moves, takes in (
-        ("DPLloyd", _kmeans, _MOVES, lambda X: True),
-        ("DPMoGMorse", _mixture, _MOVES | _COMPONENTS, lambda X: True),
-        ("DPToMATo", _peaks, _MOVES | _BINS, lambda X: X.shape[1] == 2),
-    ):
-        chosen = {title: task for title, task in data.items() if takes(task[0])}
-        yield _clusterings(name, make, moves, chosen, n_seeds)
-    # The even square has no feature, so two circles are used in its place.
-    shapes = (KNOWN[0], *(shape for shape in FRESH if shape.name != "even square"))
-    yield _diagrams(shapes[:2] if quick else shapes, 300 if quick else 4000, n_seeds)
+    for name in ("DPLloyd", "DPMoGMorse", "DPToMATo"):
+        moves = [*_MOVES, *(_COMPONENTS if name == "DPMoGMorse" else ())]
+        taken = {k: task for k, task in data.items() if name != "DPToMATo" or task[0].shape[1] == 2}
+        score = partial(_score, name)
+        found = scores(score, moves, list(taken.values()), seeds)
+        # A negative seed is a fit without noise, from another start.
+        without = scores(score, _OF_DATA, list(taken.values()), range(-1, -6, -1))
+        title = f"{name}: adjusted Rand index, epsilon {EPSILON:g}"
+        yield _cliffs(title, taken, moves, found, dict(zip(_OF_DATA, without, strict=True)))
 
 
 # Tables: rows, labels (-1 for noise, which is not scored), number of components of a mixture.
@@ -75,7 +70,7 @@ def _unlike(n):
     return centres[y] + spreads[y] * rng.standard_normal((n, 2)), y
 
 
-# Changes: functions that return new values of rows, labels, bounds, epsilon or options.
+# Changes: functions that return new values of rows, labels, bounds, epsilon or components.
 
 
 def _box(X):
@@ -139,170 +134,59 @@ _MOVES = {
     "epsilon 100": lambda X, y, rng: {"epsilon": 100.0},
 }
 # Changes of the data, for which the score of the same method without noise may fall as well.
-_OF_DATA = {
-    "rotated",
-    "a column twice",
-    "heavy tails",
-    "a tenth of the values zero",
-    "a third of the rows",
-}
+_OF_DATA = list(_MOVES)[6:11]
 _COMPONENTS = {
-    "components, 1.5 times": lambda X, y, rng: {"options": {"more": 1.5}},
-    "components, 2 times": lambda X, y, rng: {"options": {"more": 2.0}},
-}
-_BINS = {
-    "24 bins": lambda X, y, rng: {"options": {"n_bins": 24}},
-    "64 bins": lambda X, y, rng: {"options": {"n_bins": 64}},
+    "components, 1.5 times": lambda X, y, rng: {"more": 1.5},
+    "components, 2 times": lambda X, y, rng: {"more": 2.0},
 }
 
 
-def _kmeans(n_clusters, n_components, **public):
-    return DPLloyd(n_clusters, delta=DELTA, **public)
-
-
-def _mixture(n_clusters, n_components, more=1.0, **public):
-    return DPMoGMorse(n_clusters, round(more * n_components), delta=DELTA, **public)
-
-
-def _peaks(n_clusters, n_components, **public):
-    return DPToMATo(n_clusters, **public)
-
-
-def _clusterings(name, make, moves, data, n_seeds):
-    jobs = [(title, move, seed) for title in data for move in moves for seed in range(n_seeds)]
-    jobs += [
-        (title, move, -seed)
-        for title in data
-        for move in moves
-        if move in _OF_DATA
-        for seed in range(1, _N_WITHOUT_NOISE + 1)
-    ]
-    found = Parallel(n_jobs=-1)(
-        delayed(_score)(make, moves[move], *data[title], seed) for title, move, seed in jobs
-    )
-    scores, without = {}, {}
-    for (title, move, seed), score in zip(jobs, found, strict=True):
-        (without if seed < 0 else scores).setdefault((move, title), []).append(score)
-    return _cliffs(
-        f"{name}: adjusted Rand index, epsilon {EPSILON:g}",
-        list(moves),
-        list(data),
-        scores,
-        f"Median of {n_seeds} seeds and the worst run, with the number of clusters given. If the "
-        "data are changed, the number after the slash is that of the same method without noise.",
-        without,
-    )
-
-
-def _score(make, move, X, y, n_components, seed):
-    """Score of a fit; a negative seed means a fit without noise."""
+def _score(name, move, task, seed):
+    X, y, n_components = task
     n_clusters = len(np.unique(y[y >= 0]))
-    case = {"X": X, "y": y, "bounds": _box(X), "epsilon": EPSILON, "options": {}}
-    case |= move(X, y, np.random.default_rng(abs(seed)))
-    if seed < 0:
-        case["epsilon"] = np.inf
+    case = {"X": X, "y": y, "bounds": _box(X), "epsilon": EPSILON, "more": 1.0}
+    case |= (_MOVES | _COMPONENTS)[move](X, y, np.random.default_rng(abs(seed)))
+    public = {
+        "epsilon": np.inf if seed < 0 else case["epsilon"],
+        "bounds": case["bounds"],
+        "random_state": abs(seed),
+    }
     X, y = case["X"], case["y"]
-    model = make(
-        n_clusters,
-        n_components,
-        epsilon=case["epsilon"],
-        bounds=case["bounds"],
-        random_state=abs(seed),
-        **case["options"],
-    )
-    with warnings.catch_warnings():
-        # Warnings about clipped rows and too few peaks are expected here.
-        warnings.simplefilter("ignore")
-        labels = model.fit(X).predict(X)
+    if name == "DPToMATo":
+        model = DPToMATo(n_clusters, **public)
+    elif name == "DPLloyd":
+        model = DPLloyd(n_clusters, delta=DELTA, **public)
+    else:
+        model = DPMoGMorse(n_clusters, round(case["more"] * n_components), delta=DELTA, **public)
+    labels = model.fit(X).predict(X)
     return adjusted_rand_score(y[y >= 0], labels[y >= 0])
 
 
-# Diagrams: the score is 0 for the error of an empty diagram and 1 for the exact diagram.
-
-_CLOUD_MOVES = {
-    "as it is": {},
-    "box, 3 times as wide": {"wide": 3},
-    "one side, 3 times": {"wide": np.array([3, 1])},
-    "no box": {"private": True},
-    "m = 0.1": {"m": 0.1},
-    "m = 0.3": {"m": 0.3},
-    "default cap": {"max_distance": None},
-    "turned by 30 degrees": {"turn": np.pi / 6, "wide": 1.2},
-    "a third of the points": {"part": 3},
-    "epsilon 10": {"epsilon": 10.0},
-}
-
-
-def _diagrams(shapes, n, n_seeds):
-    jobs = [
-        (shape, move, seed) for shape in shapes for move in _CLOUD_MOVES for seed in range(n_seeds)
-    ]
-    found = Parallel(n_jobs=-1)(
-        delayed(_recovered)(shape, n, seed, **_CLOUD_MOVES[move]) for shape, move, seed in jobs
-    )
-    scores = {}
-    for (shape, move, _), score in zip(jobs, found, strict=True):
-        scores.setdefault((move, shape.name), []).append(score)
-    return _cliffs(
-        f"Diagrams: error relative to empty diagrams, epsilon {EPSILON:g}",
-        list(_CLOUD_MOVES),
-        [shape.name for shape in shapes],
-        scores,
-        "1 minus the ratio of the error to that of empty diagrams, at least -1, so that 1 is "
-        f"perfect. Errors are sums of bottleneck distances of finite H0 and H1. {n} points, "
-        f"m = 0.2, median of {n_seeds} clouds and the worst cloud. The exact diagrams have the "
-        "same mass, the tight box and the default cap. Without a box, a tenth of epsilon is spent "
-        "on estimating one.",
-    )
-
-
-def _recovered(
-    shape, n, seed, *, m=0.2, wide=1, turn=0.0, part=1, epsilon=EPSILON, private=False, **options
-):
-    cloud = shape.cloud(n // part, 1000 + seed)
-    cloud = cloud @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
-    bounds = shape.bounds(wide)
-    if private:
-        bounds = PrivateBounds(0.1 * epsilon, random_state=seed)
-        epsilon = 0.9 * epsilon
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        functions = DTMFiltration(m, bounds=bounds, **options).fit_transform([cloud])
-        released = PrivatePersistence(epsilon, random_state=seed).fit_transform(functions)[0]
-    box = shape.bounds(1.2 if turn else 1)
-    exact = DTMFiltration(m, bounds=box, max_distance=None).fit_transform([cloud])
-    truth = finite_parts(CubicalPersistence().fit_transform(exact)[0])
-    empty = apart([np.empty((0, 2))] * 2, truth)
-    return max(1 - apart(finite_parts(released), truth) / empty, -1.0)
-
-
-def _cliffs(title, moves, columns, scores, note, without=None):
+def _cliffs(title, columns, moves, found, without):
     """Medians and worst runs for each change, and the deepest falls below them."""
-    without = without or {}
-    rows = [(move, *(_cell(scores, without, (move, c)) for c in columns)) for move in moves]
-    falls = [_deepest(moves, scores, without, column) for column in columns]
-    rows += [("deepest fall", *(fall for fall, _ in falls)), ("where", *(at for _, at in falls))]
-    note += (
-        " Deepest fall: the lowest ratio of a median to the best median of the column at epsilon "
-        f"{EPSILON:g}, or to the median without noise, if this reference is above {_LEAST:g}."
-    )
-    return Table(title, ("change", *columns), rows, note)
-
-
-def _cell(scores, without, key):
-    shown = f"{np.median(scores[key]):.2f} ({min(scores[key]):.2f})"
-    return shown + (f" / {np.median(without[key]):.2f}" if key in without else "")
-
-
-def _deepest(moves, scores, without, column):
-    """Lowest ratio of a median to its reference, and the change that causes it."""
-    medians = {move: np.median(scores[move, column]) for move in moves}
+    medians, worst = np.median(found, axis=2), found.min(axis=2)
+    plain = {move: np.median(each, axis=1) for move, each in without.items()}
     # More budget may improve a result, but must not make it worse.
-    public = [m for m in moves if (m, column) not in without and not m.startswith("epsilon")]
-    best = dict.fromkeys(moves, max(medians[move] for move in public))
-    best |= {m: np.median(without[m, column]) for m in moves if (m, column) in without}
-    ratios = {m: medians[m] / best[m] for m in moves if best[m] > _LEAST}
-    if not ratios:
-        return "", ""
-    worst = min(ratios, key=ratios.get)
-    return f"{ratios[worst]:.2f}", worst
+    public = [not (move in plain or move.startswith("epsilon")) for move in moves]
+    best = [plain.get(move, medians[public].max(axis=0)) for move in moves]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(np.array(best) > _LEAST, medians / best, np.inf)
+    rows = [
+        (
+            move,
+            *(
+                f"{medians[i, j]:.2f} ({worst[i, j]:.2f})"
+                + (f" / {plain[move][j]:.2f}" if move in plain else "")
+                for j in range(len(columns))
+            ),
+        )
+        for i, move in enumerate(moves)
+    ]
+    falls = [(each.min(), moves[each.argmin()]) for each in ratios.T]
+    rows.append(("deepest fall", *(f"{fall:.2f}, {at}" if fall < 99 else "" for fall, at in falls)))
+    note = (
+        f"Median of {found.shape[2]} and the worst. Deepest fall: the lowest ratio of a median to "
+        "the best of the column at this epsilon, or to the median without noise, if this reference "
+        f"is above {_LEAST:g}."
+    )
+    return Table(title, " | ".join(["change", *columns]), rows, note)

@@ -19,11 +19,8 @@ from sklearn.base import BaseEstimator
 
 from benchmarks._table import Table
 from sklearn_dptda import DTMFiltration, PrivatePersistence
-from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo, DPTree
-from sklearn_dptda.decomposition import PrivatePCA
-from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPTree
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.published import DPCube
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._tasks import DaskParts
 
@@ -52,62 +49,42 @@ ESTIMATORS = {
     "DPLloyd": DPLloyd(CLUSTERS, bounds=BOX, random_state=0),
     "DPMoGMorse": DPMoGMorse(CLUSTERS, bounds=BOX, random_state=0),
     "DPTree": DPTree(CLUSTERS, bounds=BOX, random_state=0),
-    "DPCube": DPCube(CLUSTERS, bounds=BOX, random_state=0),
-    "DPToMATo": DPToMATo(CLUSTERS, bounds=BOX, random_state=0),
-    "PrivatePCA": PrivatePCA(2, bounds=BOX, random_state=0),
     "PrivateMeasure": PrivateMeasure(bounds=BOX, random_state=0),
-    "PrivateBounds": PrivateBounds(shape="box", random_state=0),
-    "PrivateBounds, a cube": PrivateBounds(shape="cube", start=BOX, random_state=0),
     "DPLloyd, people": DPLloyd(CLUSTERS, bounds=BOX, groups="person", random_state=0),
-    "PrivateMeasure, people": PrivateMeasure(bounds=BOX, groups="person", random_state=0),
     "a diagram, people": _Diagram(),
 }
 # Settings that the guide recommends. Dask's default returns memory after each step.
 KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 26, "MALLOC_MMAP_THRESHOLD_": 1 << 25}
-ENGINES = ("chunks", "Dask", "Dask, one worker killed")
-OTHER_ENGINES = {"Ray": "ray", "Spark": "pyspark"}
 
 
 def tables(quick):
-    """Yield tables of all estimators, of other engines and of many rows, which takes hours."""
-    names = ("DPLloyd",) if quick else ESTIMATORS
-    yield _table(1_000_000 if quick else 10_000_000, names, ENGINES)
-    others = [f"{name}, one worker killed" for name, of in OTHER_ENGINES.items() if find_spec(of)]
-    yield _table(1_000_000 if quick else 10_000_000, names, (ENGINES[0], *others))
+    """Yield tables of all estimators on all engines, and of many rows, which takes hours."""
+    engines = ["chunks", "Dask", *(name for name in ("Ray", "PySpark") if find_spec(name.lower()))]
+    names, n = (("DPLloyd",), 1_000_000) if quick else (ESTIMATORS, 10_000_000)
+    yield _table(n, names, engines)
     if not quick:
-        yield _table(100_000_000, ESTIMATORS, ENGINES[1:])
+        yield _table(100_000_000, names, ["Dask"])
 
 
 def _table(n, names, engines):
     rows = []
     for name in names:
-        digests = []
+        first = None
         for engine in engines:
             # Each fit has its own process, so that the peak memory is that of one fit.
             spawn = multiprocessing.get_context("spawn")
             with ProcessPoolExecutor(1, mp_context=spawn) as pool:
                 *measured, digest = pool.submit(_measure, name, engine, n).result()
-            digests.append(digest)
-            equal = "yes" if digest == digests[0] else "NO"
-            rows.append((name, engine, *measured, equal if len(engines) > 1 else "-"))
+            first = first or digest
+            rows.append((name, engine, *measured, "yes" if digest == first else "NO"))
     return Table(
         f"{n:,} rows of {COLUMNS} columns, generated again in each pass where they are needed; "
         f"'people': rows of {PEOPLE:,} people",
-        (
-            "estimator",
-            "rows",
-            "seconds",
-            "passes",
-            "CPU ns per row and pass",
-            "GB here",
-            "GB per worker",
-            "payments",
-            "equal",
-        ),
+        "estimator | rows | seconds | passes | CPU ns per row and pass | GB here | GB per worker"
+        " | payments | equal",
         rows,
-        "Dask, Ray and Spark use two worker processes of one thread. Generating a row takes "
-        f"{_making():.0f} ns of the CPU time. The CPU time of Ray, Spark and killed workers is not "
-        "known. Equal: the result is equal to the first one, bit for bit.",
+        "Dask, Ray and Spark use two worker processes of one thread. One of them is killed, so the "
+        "CPU time is not known. Equal: the result is equal to the first one, bit for bit.",
     )
 
 
@@ -132,19 +109,6 @@ def make_cloud(seed):
     return make_people(seed)[["a", "b", "person"]]
 
 
-def _maker(name):
-    if "people" not in name:
-        return make_part
-    return make_cloud if "diagram" in name else make_people
-
-
-def _making():
-    start = time.process_time()
-    for seed in range(4):
-        make_part(seed)
-    return (time.process_time() - start) / (4 * PART) * 1e9
-
-
 class _Counted:
     """Parts that count the passes over them."""
 
@@ -165,41 +129,53 @@ class _Serial:
 
 
 def _measure(name, engine, n):
-    private, accountant, make = ESTIMATORS[name], PrivacyAccountant(np.inf), _maker(name)
+    private, accountant = ESTIMATORS[name], PrivacyAccountant(np.inf)
+    people = make_cloud if "diagram" in name else make_people
+    make = people if "people" in name else make_part
     private.set_params(accountant=accountant)
-    n_parts = n // PART
-    if engine == "chunks":
-        parts, workers = _Counted(_Serial(n_parts, make)), "-"
-        seconds, cpu = _timed(private, parts)
-    elif engine.startswith("Dask"):
-        seconds, cpu, parts, workers = _on_dask(private, n_parts, make, "killed" in engine)
-    else:
-        on_engine = {"Ray": _ray, "Spark": _spark}[engine.partition(",")[0]]
-        cpu, workers = None, "-"
-        with on_engine(n_parts, make) as parts:
-            parts = _Counted(parts)
+    start_engine = {"chunks": _chunks, "Dask": _dask, "Ray": _ray, "PySpark": _spark}[engine]
+    with start_engine(n // PART, make) as (parts, kill, memory):
+        parts = _Counted(parts)
+        if kill:
             # Workers start and import their modules before the time is measured.
             parts.map_reduce(len)
             parts.passes = 0
-            killer = threading.Thread(target=_kill_below, args=[_has_begun(private, parts)])
+            killer = threading.Thread(target=_once_begun, args=[private, parts, kill])
             killer.start()
-            seconds, _ = _timed(private, parts)
+        start, cpu = time.perf_counter(), time.process_time()
+        private.fit_chunks(parts)
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+        if kill:
             killer.join()
-    here = _gigabytes()
-    per_row = cpu / (n * parts.passes) * 1e9 if cpu is not None else "-"
-    payments = len(accountant.spends())
-    return seconds, parts.passes, per_row, here, workers, payments, _digest(private)
+        in_workers = memory()
+    per_row = "-" if kill else cpu / (n * parts.passes) * 1e9
+    measured = seconds, parts.passes, per_row, _gigabytes(), in_workers
+    return *measured, len(accountant.spends()), _digest(private)
 
 
-def _timed(private, parts):
-    start, cpu = time.perf_counter(), time.process_time()
-    private.fit_chunks(parts)
-    return time.perf_counter() - start, time.process_time() - cpu
+def _once_begun(private, parts, kill):
+    """Kill a worker once the passes that learn from rows have begun.
+
+    A histogram is made before anything is paid, so passes are counted for diagrams.
+    """
+    while not (parts.passes if isinstance(private, _Diagram) else private.accountant.spends()):
+        time.sleep(0.01)
+    time.sleep(0.5)
+    kill()
 
 
-def _on_dask(private, n_parts, make, kill):
+def _nothing():
+    return "-"
+
+
+@contextlib.contextmanager
+def _chunks(n_parts, make):
+    yield _Serial(n_parts, make), None, _nothing
+
+
+@contextlib.contextmanager
+def _dask(n_parts, make):
     import dask
-    from dask import delayed
     from distributed import Client, LocalCluster
 
     with (
@@ -207,42 +183,16 @@ def _on_dask(private, n_parts, make, kill):
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        parts = _Counted(DaskParts([delayed(make)(seed) for seed in range(n_parts)]))
-        # Workers import their modules before the time is measured.
-        before = sum(client.run(_processor_time).values())
-        if kill:
-            threading.Thread(target=_kill, args=[cluster, _has_begun(private, parts)]).start()
-        seconds, cpu = _timed(private, parts)
-        after = sum(client.run(_processor_time).values())
-        memory = max(client.run(_gigabytes).values())
-    # The processor time of a killed worker is lost.
-    return seconds, None if kill else cpu + after - before, parts, memory
+        yield (
+            DaskParts([dask.delayed(make)(seed) for seed in range(n_parts)]),
+            lambda: psutil.Process(next(iter(cluster.workers.values())).process.pid).kill(),
+            lambda: max(client.run(_gigabytes).values()),
+        )
 
 
-def _has_begun(private, parts):
-    """Return a function that is true once a worker may be killed.
-
-    A histogram is made before anything is paid, so passes are counted for diagrams.
-    """
-    if isinstance(private, _Diagram):
-        return lambda: parts.passes > 0
-    return private.accountant.spends
-
-
-def _kill(cluster, has_begun):
-    while not has_begun():
-        time.sleep(0.01)
-    time.sleep(0.5)
-    psutil.Process(next(iter(cluster.workers.values())).process.pid).kill()
-
-
-def _kill_below(has_begun):
-    """Kill a worker of Ray or Spark once the passes that learn from rows have begun."""
-    while not has_begun():
-        time.sleep(0.01)
-    killed = False
-    while not killed:
-        time.sleep(0.2)
+def _kill_below():
+    """Kill a worker of Ray or Spark."""
+    while True:
         for process in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 words = " ".join(process.cmdline())
@@ -252,15 +202,11 @@ def _kill_below(has_begun):
                 )
                 of_ray = words.startswith("ray::") and "Agent" not in words
                 if of_spark or of_ray:
-                    process.kill()
-                    killed = True
-                    break
+                    return process.kill()
+        time.sleep(0.2)
 
 
-class _OnRay:
-    def __init__(self, n_parts, make):
-        self.n_parts, self.make = n_parts, make
-
+class _OnRay(_Serial):
     def map_reduce(self, function):
         import ray
 
@@ -282,7 +228,7 @@ def _ray(n_parts, make):
         runtime_env={"env_vars": paths},
     )
     try:
-        yield _OnRay(n_parts, make)
+        yield _OnRay(n_parts, make), _kill_below, _nothing
     finally:
         ray.shutdown()
 
@@ -315,13 +261,10 @@ def _spark(n_parts, make):
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     try:
-        yield _OnSpark(spark.range(n_parts).repartition(max(n_parts // 2, 2)), make)
+        frame = spark.range(n_parts).repartition(max(n_parts // 2, 2))
+        yield _OnSpark(frame, make), _kill_below, _nothing
     finally:
         spark.stop()
-
-
-def _processor_time():
-    return time.process_time()
 
 
 def _gigabytes():
@@ -329,13 +272,10 @@ def _gigabytes():
 
 
 def _digest(private):
-    learnt = sorted(
-        (name, value)
-        for name, value in vars(private).items()
-        if name.endswith("_") and isinstance(value, np.ndarray)
-    )
     digest = hashlib.sha256()
-    for name, value in learnt:
+    for name, value in sorted(vars(private).items()):
+        if not (name.endswith("_") and isinstance(value, np.ndarray)):
+            continue
         # The bytes of an array of objects, such as names of columns, are addresses.
         numbers = value.astype(str) if value.dtype == object else value
         digest.update(name.encode() + numbers.tobytes())

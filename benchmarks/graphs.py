@@ -1,114 +1,84 @@
-"""Edge-private graphs: time and memory, recovery of groups, and distances between diagrams."""
+"""Recovery of groups of nodes from noisy graphs, with and without normalized positions."""
 
-from multiprocessing import get_context
+from math import inf
 
 import numpy as np
-from scipy.sparse import coo_array
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
 
-from benchmarks._groups import group_table
-from benchmarks._machine import peak_megabytes
-from benchmarks._table import Table
-from benchmarks._timing import once, repeated
-from sklearn_dptda import bottleneck_distance
-from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_latent
-from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
+from benchmarks._table import Table, scores
+from sklearn_dptda.cluster import ToMATo
+from sklearn_dptda.datasets import load_polblogs
+from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip
 
-# Number of nodes, and epsilon.
-FLIPS = ((10_000, 1.0), (10_000, 4.0), (50_000, 4.0), (50_000, 8.0))
-QUICK_FLIPS = ((2000, 1.0),)
-DEGREE = 20
+EPSILONS = (inf, 8.0, 4.0, 2.0, 1.0)
+NODES, DEGREE = 1000, 30
+LINKED = "political blogs, all with a noisy link"
+GRAPHS = {
+    "42 groups, degrees vary": lambda seed: _blocks(42, 1.0, seed),
+    "42 groups, degrees vary less": lambda seed: _blocks(42, 0.5, seed),
+    "10 groups, degrees vary": lambda seed: _blocks(10, 1.0, seed),
+    "political blogs": lambda seed: _blogs(largest_component=True),
+    "political blogs, all": lambda seed: _blogs(largest_component=False),
+    LINKED: lambda seed: _blogs(largest_component=False),
+}
 
 
 def tables(quick):
-    """Yield the tables of this benchmark."""
-    yield _flips(quick)
-    yield group_table(quick)
-    yield _distances(quick)
+    """Yield the table of the agreement between clusters and groups.
 
-
-def _flips(quick):
-    rows = []
-    for n, epsilon in QUICK_FLIPS if quick else FLIPS:
-        for seed in (None, 0):
-            # Each release has its own process, so that the peak memory is that of this release.
-            with get_context("spawn").Pool(1) as pool:
-                rows.append(pool.apply(_flip, (n, epsilon, seed)))
-    return Table(
-        f"EdgeFlip and embedding, mean degree {DEGREE}",
-        (
-            "nodes",
-            "epsilon",
-            "noise",
-            "flips, s",
-            "more memory, MB",
-            "kept as",
-            "kept, MB",
-            "embedding, s",
-        ),
-        rows,
-        "One call each, in a separate process. The embedding is debiased and has three components.",
-    )
-
-
-def _flip(n, epsilon, seed):
-    A = _circle(n)
-    before = peak_megabytes()
-    estimator = EdgeFlip(epsilon, random_state=seed).fit(A)
-    time, noisy = once(lambda: estimator.transform(A))
-    more = peak_megabytes() - before
-    embedding = once(lambda: AdjacencySpectralEmbedding(3, normalize=False).fit_transform(noisy))[0]
-    return (
-        n,
-        epsilon,
-        "secure" if seed is None else "seeded",
-        time,
-        more,
-        type(noisy).__name__,
-        _size(noisy) / 1e6,
-        embedding,
-    )
-
-
-def _circle(n):
-    """Random graph of a circle, in memory proportional to the number of edges.
-
-    Each pair is kept with its probability.
+    The number of coordinates is the number of groups, unless stated otherwise. So is the number of
+    clusters, except in the last column. The line of a graph that is not available has no numbers.
     """
-    rng = np.random.default_rng(0)
-    X = make_latent(n, "circle", random_state=0)
-    pairs = rng.integers(0, n, (2, 2 * n * DEGREE))
-    pairs = pairs[:, pairs[0] < pairs[1]]
-    products = (X[pairs[0]] * X[pairs[1]]).sum(axis=1)
-    rows, columns = np.unique(pairs[:, rng.random(len(products)) < products], axis=1)
-    upper = coo_array((np.ones(len(rows), np.float32), (rows, columns)), (n, n))
-    return (upper + upper.T).tocsr()
-
-
-def _size(noisy):
-    if hasattr(noisy, "octets"):
-        return noisy.octets.nbytes
-    return noisy.data.nbytes + noisy.indices.nbytes + noisy.indptr.nbytes
-
-
-def _distances(quick):
-    return Table(
-        "Distances between diagrams, tolerance 1e-6 of the longest bar",
-        ("points", "bottleneck, s", "up to a shift, s", "up to a dilation, s"),
-        [_distance_row(n) for n in ((50, 200) if quick else (50, 200, 1000))],
-        "One pair of diagrams. The first has uniform births and exponential persistences. The "
-        "second is the first, shifted by 1, with noise of a tenth of the mean persistence.",
+    epsilons, seeds = ((4.0,), range(1)) if quick else (EPSILONS, range(5))
+    found = scores(_scores, GRAPHS, epsilons, seeds).mean(axis=2)
+    yield Table(
+        f"Clusters of nodes: adjusted Rand index, means of {len(seeds)} graphs or releases, "
+        "positions / normalized",
+        "graph | epsilon | KMeans | dimension found | ToMATo, 10 neighbours | number found",
+        [
+            (name, f"{epsilon:g}", *(f"{a:.2f} / {b:.2f}" for a, b in own))
+            for name, by_epsilon in zip(GRAPHS, found, strict=True)
+            for epsilon, own in zip(epsilons, by_epsilon, strict=True)
+        ],
     )
 
 
-def _distance_row(n):
-    rng = np.random.default_rng(0)
-    births = rng.random(n)
-    P = np.column_stack([births, births + rng.exponential(0.2, n)])
-    Q = np.sort(P + 1 + rng.normal(scale=0.02, size=P.shape), axis=1)
-    tol = 1e-6 * float(np.ptp(P, axis=1).max())
-    functions = (
-        lambda: bottleneck_distance(P, Q),
-        lambda: shift_invariant_bottleneck_distance(P, Q, tol=tol),
-        lambda: dilation_dissimilarity(P, Q, tol=tol),
+def _blocks(n_groups, deviation, seed):
+    """Degree-corrected block model, in which the nodes of a group have different degrees."""
+    rng = np.random.default_rng(seed)
+    shares = np.arange(1, n_groups + 1) ** -0.7
+    y = np.sort(rng.choice(n_groups, NODES, p=shares / shares.sum()))
+    activity = np.exp(deviation * rng.standard_normal(NODES))
+    P = activity[:, None] * activity * np.where(y[:, None] == y, 1.0, 1 / 30)
+    P = np.minimum(P * NODES * DEGREE / P.sum(), 1.0)
+    A = np.triu(rng.random(P.shape) < P, 1)
+    return (A | A.T).astype(float), y
+
+
+def _blogs(**options):
+    blogs = load_polblogs(**options)
+    return blogs.adjacency, blogs.target
+
+
+def _scores(name, epsilon, seed):
+    try:
+        A, y = GRAPHS[name](seed)
+    except FileNotFoundError:
+        return np.full((4, 2), np.nan)
+    noisy = EdgeFlip(epsilon, random_state=seed).fit_transform(A)
+    if name == LINKED:
+        linked = np.flatnonzero(noisy.sum(axis=1))
+        noisy, y = noisy[linked][:, linked], y[linked]
+    k = len(np.unique(y))
+    given, found = (
+        [AdjacencySpectralEmbedding(d, normalize=b).fit_transform(noisy) for b in (False, True)]
+        for d in (k, None)
     )
-    return n, *(f"{repeated(f, 1).median:.3g}" for f in functions)
+    columns = (
+        (KMeans(k, n_init=10, random_state=0), given),
+        (KMeans(k, n_init=10, random_state=0), found),
+        (ToMATo(k, n_neighbors=10), given),
+        (ToMATo(n_neighbors=10), given),
+    )
+    return [[adjusted_rand_score(y, m.fit_predict(Z)) for Z in Zs] for m, Zs in columns]

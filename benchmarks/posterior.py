@@ -1,9 +1,7 @@
-"""How often released points and counts are right, against the probability that is stated."""
+"""How often released points are right, against the probability that is stated."""
 
-import os
 import warnings
 from itertools import pairwise
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,8 +9,8 @@ from joblib import Parallel, delayed
 from scipy.stats import binomtest
 
 from benchmarks._clouds import FRESH, KNOWN
-from benchmarks._table import Table
-from sklearn_dptda import DTMFiltration, PrivateBettiNumbers, PrivatePersistence
+from benchmarks._table import Table, save
+from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.persistence import beyond_noise
 from sklearn_dptda.persistence._diagram_posterior import ReleasedDiagrams
 from sklearn_dptda.persistence._mechanisms import mechanism_of, without_essential
@@ -20,14 +18,10 @@ from sklearn_dptda.persistence._mechanisms import mechanism_of, without_essentia
 _EPSILONS, _SIZES, _MASSES = (0.25, 0.5, 1.0, 2.0, 5.0), (500, 1000, 2000, 4000, 8000), (0.1, 0.2)
 _BINS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99, 1.01)
 _CLAIM = 0.95
-# A given threshold of counts.
-_THRESHOLD = 0.2
-# Expected numbers of features: the default, and the half and the double of it.
-_EXPECTED = (1.0, 0.5, 2.0)
 
 
 def tables(quick):
-    """Yield the tables of this benchmark."""
+    """Yield the tables of claims, of reliability with a picture, and of rare shapes."""
     jobs = [
         # Masses and boxes take turns.
         (shape, n, _MASSES[(i + j) % 2], 1 + (i + seed) % 2, seed)
@@ -35,98 +29,34 @@ def tables(quick):
         for j, n in enumerate(_SIZES[:1] if quick else _SIZES)
         for seed in (range(1) if quick else range(1, 3))
     ]
+    # The numbers of points differ between clouds.
     found = Parallel(n_jobs=-1)(delayed(_points)(*job) for job in jobs)
-    points = np.array([point for cloud in found for point in cloud if np.isfinite(point[3])])
-    unanswered = sum(np.isnan(point[3]) for cloud in found for point in cloud)
-    yield _claims(points, len(jobs), unanswered)
-    reliability = _reliability(points)
-    draw(reliability.rows)
-    yield reliability
-    yield _priors(points)
+    points = np.array([point for cloud in found for point in cloud])
+    answered = np.isfinite(points[:, 3])
+    yield _claims(points[answered], (~answered).sum())
+    yield _reliability(points[answered])
     yield _misleading(2 if quick else 60)
-    yield _counts(Parallel(n_jobs=-1)(delayed(_counts_of_cloud)(*job) for job in jobs))
 
 
 def _points(shape, n, m, wide, seed):
-    """For each finite released point of all epsilons: what is true, and what is stated."""
+    """What is true and what is stated, of the finite released points of all epsilons."""
     warnings.simplefilter("ignore")
     filtration = DTMFiltration(m, bounds=shape.bounds(wide), resolution=61)
     (function,) = filtration.fit_transform([shape.cloud(n, 7000 + seed)])
-    points = []
-    for epsilon in _EPSILONS:
-        private = PrivatePersistence(epsilon, random_state=seed).fit([function])
-        (release,) = private.transform([function])
-        posteriors = [private.posterior([release], mean)[0] for mean in _EXPECTED]
-        exact = _under_cap(private, function)
-        for q, diagram in enumerate(release):
-            never_dies = beyond_noise(diagram, np.inf, dimension=q)
-            long = beyond_noise(diagram, private.error_bounds_[0], dimension=q)
-            stated = np.transpose([p.probability[q] for p in posteriors]).reshape(-1, 3)
-            points += [
-                (epsilon, _is_near(point, exact[q]), long[i], *stated[i])
-                for i, point in enumerate(diagram)
-                if not never_dies[i]
-            ]
-    return points
+    return [point for epsilon in _EPSILONS for point in _released(function, epsilon, seed)]
 
 
-def _counts_of_cloud(shape, n, m, wide, seed):
-    """For each private count of all epsilons: what is true, and what is stated."""
-    warnings.simplefilter("ignore")
-    filtration = DTMFiltration(m, bounds=shape.bounds(wide), resolution=61)
-    (function,) = filtration.fit_transform([shape.cloud(n, 7000 + seed)])
-    stated = []
-    for epsilon in _EPSILONS:
-        for threshold in (None, _THRESHOLD):
-            private = PrivateBettiNumbers(epsilon, threshold, random_state=seed)
-            ((*counts,),) = private.fit_transform([function])
-            (laws,) = private.posterior([counts])
-            found = threshold is None
-            margin = private.release_margins_[0] if found else private.margins_[0]
-            above = private.thresholds_[0] if found else threshold
-            exact = _under_cap(private, function) if found else _exact(function)
-            for count, law, diagram, never_dies in zip(counts, laws, exact, (1, 0), strict=True):
-                right = min((np.ptp(diagram, axis=1) > above).sum() + never_dies, 5)
-                most = np.nan if np.isnan(law).any() else law.max()
-                stated.append(
-                    (epsilon, found, count == right, margin < above, most, law.argmax() == right)
-                )
-    return stated
-
-
-def _counts(found):
-    """Tell how many counts are stated to be right, and how many of them are."""
-    counts, rows = np.array([each for cloud in found for each in cloud], dtype=float), []
-    for drawn in (1, 0):
-        for epsilon in (*_EPSILONS, None):
-            own = counts[(counts[:, 1] == drawn) & np.isin(counts[:, 0], epsilon or _EPSILONS)]
-            claimed = own[:, 4] >= _CLAIM
-            rows.append(
-                (
-                    "drawn" if drawn else f"{_THRESHOLD:g}",
-                    f"{epsilon:g}" if epsilon else "all",
-                    len(own),
-                    int(own[:, 2].sum()),
-                    int(own[:, 3].sum()),
-                    claimed.sum(),
-                    int((claimed & (own[:, 5] == 0)).sum()),
-                    int(np.isnan(own[:, 4]).sum()),
-                )
-            )
-    return Table(
-        "Private counts with a probable number of features",
-        ("threshold", "epsilon", "counts", "right", "at least", "probable", "wrong", "no answer"),
-        rows,
-        "right: the count is that of the exact diagram; at least: the statement that holds for "
-        "every data set bounds the number from below.",
-    )
-
-
-def _exact(function):
-    """Return the exact finite diagrams under the default cap."""
-    (grid,) = PrivatePersistence(1.0).fit([function])._read([function])
-    ((components, loops),) = grid.diagrams((0, 1))
-    return [without_essential(components, function.upper)[0], loops]
+def _released(function, epsilon, seed):
+    private = PrivatePersistence(epsilon, random_state=seed).fit([function])
+    (release,) = private.transform([function])
+    (posterior,) = private.posterior([release], 1.0)
+    exact = _under_cap(private, function)
+    for q, diagram in enumerate(release):
+        never_dies = beyond_noise(diagram, np.inf, dimension=q)
+        long = beyond_noise(diagram, private.error_bounds_[0], dimension=q)
+        for i, point in enumerate(diagram):
+            if not never_dies[i]:
+                yield epsilon, _is_near(point, exact[q]), long[i], posterior.probability[q][i]
 
 
 def _under_cap(private, function):
@@ -143,48 +73,30 @@ def _is_near(point, exact):
     return bool((apart <= np.minimum(np.ptp(exact, axis=1), point[1] - point[0]) / 2).any())
 
 
-def _claims(points, n_clouds, unanswered):
+def _claims(points, unanswered):
     rows = []
     for epsilon in (*_EPSILONS, None):
-        own = points if epsilon is None else points[points[:, 0] == epsilon]
-        if not len(own):
-            continue
+        own = points[np.isin(points[:, 0], epsilon or _EPSILONS)]
         real, long, claimed = own[:, 1] > 0, own[:, 2] > 0, own[:, 3] >= _CLAIM
-        rows.append(
-            (
-                "all" if epsilon is None else f"{epsilon:g}",
-                len(own),
-                real.sum(),
-                long.sum(),
-                (long & ~real).sum(),
-                claimed.sum(),
-                (claimed & ~real).sum(),
-                claimed.sum() / max(long.sum(), 1),
-            )
-        )
+        numbers = real, long, long & ~real, claimed, claimed & ~real
+        ratio = claimed.sum() / max(long.sum(), 1)
+        name = f"{epsilon:g}" if epsilon else "all"
+        rows.append((name, len(own), *(each.sum() for each in numbers), ratio))
     return Table(
-        f"Released points that can be claimed, {n_clouds} clouds",
-        ("epsilon", "points", "real", "beyond noise", "wrong", "probable", "wrong", "ratio"),
+        f"Released points that can be claimed; {unanswered} without an answer are left out",
+        "epsilon | points | real | beyond noise | wrong | probable | wrong | ratio",
         rows,
-        f"{unanswered} points without an answer are left out.",
     )
 
 
 def _reliability(points):
+    """Stated and true shares, and their picture with binomial intervals."""
     rows = []
     for low, high in pairwise(_BINS):
         own = points[(points[:, 3] >= low) & (points[:, 3] < high)]
         if len(own):
-            rows.append(
-                (f"{low:g} to {min(high, 1):g}", len(own), own[:, 3].mean(), own[:, 1].mean())
-            )
-    return Table("Stated and true share of real points", ("stated", "points", "mean", "real"), rows)
-
-
-def draw(rows):
-    """Draw stated and true shares, with binomial intervals, and return the path of the picture."""
-    out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "benchmarks/out"))
-    out.mkdir(parents=True, exist_ok=True)
+            means = own[:, 3].mean(), own[:, 1].mean()
+            rows.append((f"{low:g} to {min(high, 1):g}", len(own), *means))
     figure, ax = plt.subplots(figsize=(5, 4.4), layout="constrained")
     ax.plot([0, 1], [0, 1], color="0.7", lw=1)
     for i, (_, n, stated, real) in enumerate(rows):
@@ -197,25 +109,8 @@ def draw(rows):
         ax.annotate(str(n), (stated, real), color="0.35", fontsize="small", **at)
     ax.set(xlabel="stated probability (mean)", ylabel="share of real points")
     ax.set(xlim=(-0.03, 1.06), ylim=(-0.03, 1.03), aspect="equal")
-    path = out / "reliability.png"
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
-    return path
-
-
-def _priors(points):
-    rows = []
-    for i, expected in enumerate(_EXPECTED):
-        stated = points[:, 3 + i]
-        claimed = stated >= _CLAIM
-        wrong = (claimed & (points[:, 1] == 0)).sum()
-        change = np.abs(stated - points[:, 3])
-        rows.append((expected, claimed.sum(), wrong, float(np.nanquantile(change, 0.95))))
-    return Table(
-        "Claims by the expected number of features",
-        ("expected_features", "probable", "wrong", "95 % of changes below"),
-        rows,
-    )
+    save(figure, "reliability.png")
+    return Table("Stated and true share of real points", "stated | points | mean | real", rows)
 
 
 def _features(lengths, rng, births=None):
@@ -255,14 +150,12 @@ def _misleading(n_releases):
             unanswered += not posterior.converged
             for point, stated in zip(release[1], posterior.probability[1], strict=True):
                 points.append((_is_near(point, exact[1]), stated))
-        points = np.array(points, dtype=float).reshape(-1, 2)
-        claimed = points[:, 1] >= _CLAIM
-        real = points[:, 0] > 0
-        rows.append(
-            (name, len(points), real.sum(), claimed.sum(), (claimed & ~real).sum(), unanswered)
-        )
+        real, stated = np.array(points, dtype=float).reshape(-1, 2).T
+        claimed, real = stated >= _CLAIM, real > 0
+        numbers = real, claimed, claimed & ~real
+        rows.append((name, len(points), *(each.sum() for each in numbers), unanswered))
     return Table(
         f"Loops that the prior does not expect, {n_releases} releases each",
-        ("exact loops", "points", "real", "probable", "wrong", "without an answer"),
+        "exact loops | points | real | probable | wrong | without an answer",
         rows,
     )

@@ -1,15 +1,11 @@
 """Growth of times with the numbers of rows, columns, grid nodes and clouds, with pictures."""
 
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_blobs
 
-from benchmarks._machine import describe_machine
-from benchmarks._table import Table
-from benchmarks._timing import repeated
+from benchmarks._table import Table, save
+from benchmarks._timing import describe_machine, repeated
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import (
     DPLandmarkToMATo,
@@ -153,15 +149,11 @@ def _sweep(title, axis, values, make, repeats):
     ]
     return Table(
         f"Seconds against {title}",
-        (
-            "estimator",
-            *(f"{axis} = {value:,}" for value in values),
-            "exponent of the last step",
-        ),
+        " | ".join(["estimator", *(f"{axis} = {value:,}" for value in values), "exponent"]),
         rows,
         f"Medians (range) of {repeats} calls, or of one that takes more than {LONG} s, with one "
-        "thread per worker and noise from the operating system. The exponent is that of the CPU "
-        "time of this process.",
+        "thread per worker and noise from the operating system. The exponent of the last step is "
+        "that of the CPU time of this process.",
     )
 
 
@@ -173,8 +165,6 @@ def _exponent(values, times):
 
 
 def _draw(title, axis, values, measured):
-    out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "benchmarks/out"))
-    out.mkdir(parents=True, exist_ok=True)
     figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
     ax.set_prop_cycle(color=plt.get_cmap("tab20").colors)
     for (name, times), marker in zip(measured.items(), MARKERS, strict=False):
@@ -186,5 +176,4 @@ def _draw(title, axis, values, measured):
     ax.xaxis.minorticks_off()
     figure.legend(loc="outside right center", fontsize="small")
     figure.supxlabel(describe_machine(), fontsize=5, color="0.4")
-    figure.savefig(out / f"scaling_{axis}.png", dpi=90)
-    plt.close(figure)
+    save(figure, f"scaling_{axis}.png", dpi=90)

@@ -1,16 +1,12 @@
 """Private searches, against single runs of a random and of the best candidate."""
 
 import math
-import os
-import warnings
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score
@@ -18,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from benchmarks._table import Table
+from benchmarks._table import Table, save, scores
 from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse
 from sklearn_dptda.datasets import load_walkers, make_shapes
@@ -42,61 +38,34 @@ class _Task(NamedTuple):
 
 
 def tables(quick):
-    """Yield the tables of this benchmark."""
-    tasks, n_seeds = _tasks(), 2 if quick else 20
-    tasks = tasks[:1] if quick else tasks
-    jobs = [
-        (i, total, seed) for i in range(len(tasks)) for total in _TOTALS for seed in range(n_seeds)
-    ]
-    found = Parallel(n_jobs=-1)(delayed(_utilities)(*job) for job in jobs)
-    rows = []
-    for i, task in enumerate(tasks):
-        for total in _TOTALS:
-            own = np.array([f for f, job in zip(found, jobs, strict=True) if job[:2] == (i, total)])
-            own, excess = own[:, 1:], own[:, 0]
-            best = own[:, 4:].mean(axis=0).max()
-            random = np.median(own[:, 4:].mean(axis=1))
-            cells = [f"{np.median(each):.3g} ({each.min():.3g})" for each in own[:, :4].T]
-            better = int((own[:, 0] > own[:, 4:].mean(axis=1)).sum())
-            bias = "" if np.isnan(excess).any() else f"{np.mean(excess):.3f}"
-            row = (task.name, f"{total:g}", f"{random:.3g}", *cells, f"{best:.3g}", better, bias)
-            rows.append(row)
-    draw(quick)
+    """Yield the table of utilities on fresh data, with a picture."""
+    tasks, seeds, rows = _tasks(), range(2 if quick else 20), []
+    for i, task in enumerate(tasks[:1] if quick else tasks):
+        for total, found in zip(
+            _TOTALS, scores(partial(_utilities, i), _TOTALS, seeds), strict=True
+        ):
+            excess, own, runs = found[:, 0], found[:, 1:5], found[:, 5:]
+            random = runs.mean(axis=1)
+            cells = [f"{np.median(each):.3g} ({each.min():.3g})" for each in own.T]
+            bias = "" if np.isnan(excess).any() else f"{excess.mean():.3f}"
+            best, better = f"{runs.mean(axis=0).max():.3g}", int((own[:, 0] > random).sum())
+            head = task.name, f"{total:g}", f"{np.median(random):.3g}"
+            rows.append((*head, *cells, best, better, bias))
+    _draw([1] if quick else [1, 3], _CURVE[::3] if quick else _CURVE, seeds)
     yield Table(
-        f"Utility on fresh data, medians of {n_seeds} seeds and the worst seed",
-        (
-            "task",
-            "epsilon",
-            "random",
-            "search",
-            "geometric",
-            "equal parts",
-            "GridSearchCV",
-            "best",
-            "search above random",
-            "best_score_ too high by",
-        ),
+        f"Utility on fresh data, medians of {len(seeds)} seeds and the worst seed",
+        "task | epsilon | random | search | geometric | equal parts | GridSearchCV | best"
+        " | search above random | `best_score_` too high by",
         rows,
-        "random: the mean of one run of each candidate; best: the one that is best on average. "
-        "Both have the whole epsilon. equal parts: each candidate once, chosen by an exact score. "
-        "best_score_ is compared with fresh data where it is an accuracy (means).",
     )
 
 
-def draw(quick=False):
-    """Draw utility against the total epsilon, and return the path of the picture."""
-    n_seeds, totals = (2, _CURVE[::3]) if quick else (20, _CURVE)
-    tasks = _tasks()[1:2] if quick else [_tasks()[1], _tasks()[3]]
-    places = [1, 3][: len(tasks)]
-    out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "benchmarks/out"))
-    out.mkdir(parents=True, exist_ok=True)
-    figure, axes = plt.subplots(
-        1, len(tasks), figsize=(9, 3.4), layout="constrained", squeeze=False
-    )
-    for task, place, ax in zip(tasks, places, axes[0], strict=True):
-        jobs = [(place, total, seed, False) for total in totals for seed in range(n_seeds)]
-        found = np.array(Parallel(n_jobs=-1)(delayed(_utilities)(*job) for job in jobs))
-        found = found.reshape(len(totals), n_seeds, -1)[:, :, 1:]
+def _draw(places, totals, seeds):
+    """Draw utility against the total epsilon."""
+    size = {"figsize": (9, 3.4), "layout": "constrained"}
+    figure, axes = plt.subplots(1, len(places), squeeze=False, **size)
+    for place, ax in zip(places, axes[0], strict=True):
+        found = scores(partial(_utilities, place, others=False), totals, seeds)[:, :, 1:]
         single = found[:, :, 2:]
         for values, label, color in (
             (single.max(axis=2), "one run of the best candidate", "0.6"),
@@ -106,15 +75,12 @@ def draw(quick=False):
             low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=1)
             ax.plot(totals, middle, "o-", ms=4, color=color, label=label)
             ax.fill_between(totals, low, high, color=color, alpha=0.15, lw=0)
-        ax.set(title=task.name, xscale="log", xlabel="epsilon of everything")
+        ax.set(title=_tasks()[place].name, xscale="log", xlabel="epsilon of everything")
         ax.set_xticks(totals, [f"{total:g}" for total in totals], minor=False)
         ax.set_xticks([], minor=True)
     axes[0][0].set_ylabel("utility on fresh data")
     axes[0][-1].legend(loc="lower right", fontsize="small", frameon=False)
-    path = out / "searches.png"
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
-    return path
+    save(figure, "searches.png")
 
 
 def _utilities(i, total, seed, others=True):
@@ -122,20 +88,13 @@ def _utilities(i, total, seed, others=True):
 
     They are those of two searches, equal parts, a grid search, and one run of each candidate.
     """
-    warnings.simplefilter("ignore")
     task = _tasks()[i]
     train, test = task.data(seed), task.data(1000 + seed)
     candidates = [clone(task.estimator).set_params(**each) for each in ParameterGrid(task.grid)]
     found = [math.nan]
     for law in ("reciprocal", "geometric"):
-        search = PrivateSearchCV(
-            task.estimator,
-            task.grid,
-            epsilon=total,
-            scoring=task.scoring,
-            law=law,
-            random_state=seed,
-        )
+        options = {"epsilon": total, "scoring": task.scoring, "law": law, "random_state": seed}
+        search = PrivateSearchCV(task.estimator, task.grid, **options)
         found.append(task.utility(search.fit(*train), test))
         if law == "reciprocal" and task.utility is _accuracy:
             # A private sum counts hits from the middle of their range.

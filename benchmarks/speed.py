@@ -10,14 +10,13 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from benchmarks._ask import missing
-from benchmarks._machine import describe_machine
-from benchmarks._table import Table
+from benchmarks._table import Table, save
+from benchmarks._timing import describe_machine
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 COLOURS = ("#0072b2", "#e69f00")
@@ -29,15 +28,15 @@ def tables(quick):
         if reason := missing(peer, folder=peer == "GOOGLE_DP"):
             yield f"{peer} is left out: {reason}.\n"
     first, second = (_measured(environment, quick) for environment in _kinds())
-    names, rows = _kind_names(), []
-    for (task, ours, peer, own, theirs), (*_, again, again_theirs) in zip(
-        first, second, strict=True
-    ):
-        rows.append((task, ours, peer, own, theirs, own / theirs, again / again_theirs))
+    names = _kind_names()
+    rows = [
+        (*row, row[3] / row[4], again / again_theirs)
+        for row, (*_, again, again_theirs) in zip(first, second, strict=True)
+    ]
     _draw(rows, names)
     yield Table(
         "Processor seconds, and their ratios to those of peers",
-        ("task", "ours", "peer", "ours, s", "peer, s", *(f"ratio, {name}" for name in names)),
+        f"task | ours | peer | ours, s | peer, s | ratio, {names[0]} | ratio, {names[1]}",
         rows,
         "The least of five calls by turns, or of fewer if they take more than 30 s, each with one "
         "thread. Seconds are those of the first kind of processor. A fit of Google's is timed "
@@ -71,8 +70,6 @@ def _measured(environment, quick):
 
 
 def _draw(rows, names):
-    out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "benchmarks/out"))
-    out.mkdir(parents=True, exist_ok=True)
     figure, ax = plt.subplots(figsize=(11, 0.32 * len(rows) + 1.2), layout="constrained")
     places = np.arange(len(rows))
     for shift, column, name, colour in zip((-0.2, 0.2), (5, 6), names, COLOURS, strict=True):
@@ -87,5 +84,4 @@ def _draw(rows, names):
     ax.margins(y=0.01)
     figure.legend(loc="outside upper right", ncols=2)
     figure.supxlabel(describe_machine(), fontsize=5, color="0.4")
-    figure.savefig(out / "speed.png", dpi=100)
-    plt.close(figure)
+    save(figure, "speed.png", dpi=100)

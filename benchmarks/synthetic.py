@@ -1,40 +1,47 @@
 """Accuracy of synthetic tables: columns, pairs of columns, models trained on them, and time.
 
-``DPMM_PYTHON`` names an interpreter with dpmm, whose MST and AIM are compared with our methods, and
-``MBI_PYTHON`` one with opendp and mbi, whose AIM is. Without them, they are left out.
+``DPMM_PYTHON`` names an interpreter with dpmm, whose MST and AIM are compared with our methods.
+Without it, they are left out.
 """
 
-import warnings
 from functools import partial
 from itertools import combinations
-from time import perf_counter, process_time
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from benchmarks._ask import ask, missing
-from benchmarks._table import Table
+from benchmarks._table import Table, scores
+from benchmarks._timing import cpu_of
 from sklearn_dptda.cluster import DPMoG
 from sklearn_dptda.datasets import load_table
-from sklearn_dptda.privacy import gaussian_mu
 from sklearn_dptda.synthetic import PrivateMeasure
 
-EPSILONS = (0.5, 1.0, 2.0)
 LISTS = {
     "work": [f"w{i}" for i in range(8)],
     "school": [f"s{i}" for i in range(16)],
     "status": [f"m{i}" for i in range(7)],
 }
 RANGES = {"hours": (0, 99), "gain": (0, 20), "age": (17, 90)}
-METHODS = {"default": {}, "delta=1e-6": {"delta": 1e-6}, "boxes": {"method": "boxes"}}
+DELTA = 1e-6
+OPTIONS = {"default": {}, "delta=1e-6": {"delta": DELTA}, "boxes": {"method": "boxes"}}
+# Bins of numbers for the peers, which take categories only, and seconds that one of their fits may
+# take. They have one run.
+PEER_BINS, PATIENCE = 16, 900
+PEERS = {"MST (dpmm)": "mst", "AIM (dpmm)": "aim"}
 
 
-def census(n, seed):
+def tables(quick):
+    """Yield the tables of a simulated census, and of models that are trained on synthetic rows."""
+    yield _census_table(*(3000, 2) if quick else (30_000, 10))
+    yield _models_table(_cases(quick), *((1.0,), 2) if quick else ((0.5, 1.0, 5.0), 20))
+
+
+def _census(n, seed):
     """Simulate two columns of numbers, one of integers and three of categories, in five groups."""
     rng = np.random.default_rng(seed)
     group = rng.choice(5, size=n, p=[0.35, 0.25, 0.2, 0.15, 0.05])
@@ -55,42 +62,33 @@ def census(n, seed):
     )
 
 
-def tables(quick):
-    """Yield the tables of this benchmark."""
-    yield _census_table(quick)
-    yield _models_table(quick)
-
-
-def _census_table(quick):
-    n, n_seeds = (3000, 2) if quick else (30_000, 10)
-    X = census(n, 0)
-    bounds = tuple(zip(*RANGES.values(), strict=True))
-    rows = []
-    for method, options in METHODS.items():
-        for epsilon in EPSILONS:
-            runs = []
-            for seed in range(n_seeds):
-                private = PrivateMeasure(epsilon, bounds, categories=LISTS, **options)
-                start = perf_counter()
-                synthetic = private.fit(X).sample(n, random_state=seed)
-                runs.append((*_distances(X, synthetic), perf_counter() - start))
-            rows.append((method, f"{epsilon:g}", *np.mean(runs, axis=0).tolist()))
-    rows.append(("another sample of the same law", "-", *_distances(X, census(n, 1)), "-"))
+def _census_table(n, n_seeds):
+    X, epsilons = _census(n, 0), (0.5, 1.0, 2.0)
+    found = scores(partial(_census_errors, X), OPTIONS, epsilons, range(n_seeds)).mean(axis=2)
+    rows = [
+        (method, f"{epsilon:g}", *own.tolist())
+        for method, by_epsilon in zip(OPTIONS, found, strict=True)
+        for epsilon, own in zip(epsilons, by_epsilon, strict=True)
+    ]
+    rows.append(("another sample of the same law", "-", *_distances(X, _census(n, 1))))
     return Table(
         f"A simulated census, {n:,} rows: total variation distance of columns",
-        ("method", "epsilon", *X.columns, "worst pair", "mean pair", "seconds"),
+        " | ".join(["method | epsilon", *X.columns, "worst pair | mean pair"]),
         rows,
-        f"Means over {n_seeds} runs, with noise from the operating system. The time is that of fit "
-        "and sample. Numbers and ages are in 20 equal bins, and in 10 for pairs. The columns of "
-        "categories have 8, 16 and 7 categories.",
+        f"Means over {n_seeds} runs, with noise from the operating system. Numbers and ages are in "
+        "20 equal bins, and in 10 for pairs.",
     )
 
 
+def _census_errors(X, method, epsilon, seed):
+    bounds = tuple(zip(*RANGES.values(), strict=True))
+    private = PrivateMeasure(epsilon, bounds, categories=LISTS, **OPTIONS[method])
+    return _distances(X, private.fit(X).sample(len(X), random_state=seed))
+
+
 def _distances(first, second):
-    columns = [
-        _variation(_binned(first, name, 20), _binned(second, name, 20)) for name in first.columns
-    ]
-    coarse = [{name: _binned(X, name, 10) for name in X.columns} for X in (first, second)]
+    fine, coarse = ([_binned(X, bins) for X in (first, second)] for bins in (20, 10))
+    columns = [_variation(*(X[name] for X in fine)) for name in first.columns]
     pairs = [
         _variation(*(50 * X[one] + X[other] for X in coarse))
         for one, other in combinations(first.columns, 2)
@@ -98,12 +96,13 @@ def _distances(first, second):
     return *columns, max(pairs), float(np.mean(pairs))
 
 
-def _binned(X, name, bins):
+def _binned(X, bins):
     """Codes of bins or of categories."""
-    if name in LISTS:
-        return pd.Categorical(X[name], LISTS[name]).codes.astype(int)
-    low, high = RANGES[name]
-    return np.minimum((X[name].to_numpy() - low) / (high - low) * bins, bins - 1).astype(int)
+    codes = {name: pd.Categorical(X[name], LISTS[name]).codes.astype(int) for name in LISTS}
+    for name, (low, high) in RANGES.items():
+        inside = (X[name].to_numpy() - low) / (high - low) * bins
+        codes[name] = np.minimum(inside, bins - 1).astype(int)
+    return codes
 
 
 def _variation(first, second):
@@ -114,47 +113,32 @@ def _variation(first, second):
 
 # Models that are trained on synthetic rows and tested on real ones.
 
-_DELTA = 1e-6
-# Bins of numbers for the peers, which take categories only, and seconds that one of their fits may
-# take. They have one run.
-_PEER_BINS, _PATIENCE = 16, 900
-_PEERS = {
-    "MST (dpmm)": ("DPMM", "marginals"),
-    "AIM (dpmm)": ("DPMM", "marginals"),
-    "AIM (OpenDP)": ("MBI", "contingency_table"),
-}
 
-
-def _models_table(quick):
-    n_seeds, epsilons = (2, (1.0,)) if quick else (20, (0.5, 1.0, 5.0))
+def _models_table(cases, epsilons, n_seeds):
     rows = []
-    for case in _cases(quick):
-        train, test = train_test_split(
-            case.X, test_size=0.3, random_state=0, stratify=case.X[:, -1]
+    for case in cases:
+        options = {"test_size": 0.3, "random_state": 0, "stratify": case.X[:, -1]}
+        train, test = train_test_split(case.X, **options)
+        rows.append(
+            (case.name, "real rows", "-", *_row([(*_measured(case, train, train, test), 0)]))
         )
-        real = _measured(case, train, train, test)
-        rows.append((case.name, "real rows", "-", *_row([(*real, 0.0)])))
         for epsilon in epsilons:
-            for method, draw in _METHODS.items():
-                found = Parallel(n_jobs=-1)(
-                    delayed(_of_method)(draw, case, train, test, epsilon, seed)
-                    for seed in range(n_seeds)
-                )
-                rows.append((case.name, method, f"{epsilon:g}", *_row(found)))
-            for method, (peer, _) in _PEERS.items():
-                if not quick and not missing(peer):
-                    rows.append(_of_peer(method, case, train, test, epsilon))
+            own = scores(partial(_of_method, case, train, test, epsilon), _METHODS, range(n_seeds))
+            rows += [
+                (case.name, method, f"{epsilon:g}", *_row(found))
+                for method, found in zip(_METHODS, own, strict=True)
+            ]
+            if n_seeds > 2 and not missing("DPMM"):
+                rows += [
+                    (case.name, method, f"{epsilon:g}", *_of_peer(kind, case, train, test, epsilon))
+                    for method, kind in PEERS.items()
+                ]
     return Table(
         "Trained on synthetic rows, tested on real ones",
-        ("data", "rows of", "epsilon", "area under the curve", "pairs", "columns", "CPU, s"),
+        "data | rows of | epsilon | area under the curve | pairs | columns | CPU, s",
         rows,
-        f"Medians over {n_seeds} seeds and the worst run; MST and AIM have one run. "
-        "Gradient boosting predicts one of two classes on the 30 % of the rows that were held "
-        "out. Pairs and columns: mean total variation distance of all pairs of columns, the class "
-        "included, in 10 by 10 bins, and of the columns in 20 bins. Mixtures, MST and AIM have "
-        f"delta = {_DELTA:g}, and MST and AIM get {_PEER_BINS} bins per column of numbers. The "
-        "bounds are those of the rows. No method is told which column is the class, except for "
-        "the mixtures.",
+        f"Medians over {n_seeds} seeds and the worst run; MST and AIM have one run, and "
+        f"{PEER_BINS} bins per column of numbers.",
     )
 
 
@@ -191,7 +175,7 @@ def _cases(quick):
         X = np.einsum("nd,nde->ne", rng.normal(size=(n, 8)), turns[y]) + centres[y]
         X[:, :4] = np.exp(X[:, :4] / 2)
         yield _of_numbers(title, X, y)
-    yield adult_like(n if quick else 30_000, 0)
+    yield _adult_like(n if quick else 30_000, 0)
     if quick:
         return
     for name in ("magic", "pulsar", "sloan"):
@@ -209,7 +193,7 @@ def _of_numbers(name, X, y):
     return Case(name, np.column_stack([X, y]), np.array([np.inf] * X.shape[1] + [2]))
 
 
-def adult_like(n, seed):
+def _adult_like(n, seed):
     """Four numbers and seven categories of people in five groups; the class needs interactions."""
     rng = np.random.default_rng(seed)
     group = rng.choice(5, n, p=[0.35, 0.25, 0.2, 0.15, 0.05])
@@ -251,7 +235,7 @@ def _mixtures(case, train, epsilon, seed):
     for label in (0, 1):
         X = train[train[:, -1] == label][:, :-1]
         bounds = case.low[:-1], case.high[:-1]
-        model = DPMoG(6, epsilon=epsilon, delta=_DELTA, bounds=bounds, random_state=seed).fit(X)
+        model = DPMoG(6, epsilon=epsilon, delta=DELTA, bounds=bounds, random_state=seed).fit(X)
         rows = model.sample(len(X), random_state=seed)
         drawn.append(np.column_stack([rows, np.full(len(X), label)]))
     return np.concatenate(drawn)
@@ -259,44 +243,36 @@ def _mixtures(case, train, epsilon, seed):
 
 _METHODS = {
     "PrivateMeasure": _measure,
-    "PrivateMeasure, delta": partial(_measure, delta=_DELTA),
+    "PrivateMeasure, delta": partial(_measure, delta=DELTA),
     "PrivateMeasure, boxes": partial(_measure, method="boxes"),
     "DPMoG, one a class": _mixtures,
 }
 
 
-def _of_method(draw, case, train, test, epsilon, seed):
-    with warnings.catch_warnings():
-        # Warnings of rows that the noise hides are expected here.
-        warnings.simplefilter("ignore")
-        start = process_time()
-        drawn = draw(case, train, epsilon, seed)
-        seconds = process_time() - start
+def _of_method(case, train, test, epsilon, method, seed):
+    seconds, drawn = cpu_of(lambda: _METHODS[method](case, train, epsilon, seed))
     return *_measured(case, drawn, train, test), seconds
 
 
-def _of_peer(method, case, train, test, epsilon):
-    sizes = np.where(np.isinf(case.sizes), _PEER_BINS, case.sizes).astype(int)
-    peer, job = _PEERS[method]
+def _of_peer(kind, case, train, test, epsilon):
+    sizes = np.where(np.isinf(case.sizes), PEER_BINS, case.sizes).astype(int)
     answer = ask(
-        peer,
-        job,
-        {"codes": case.binned(train, _PEER_BINS), "sizes": sizes},
-        script="_foreign_tools.py",
-        patience=_PATIENCE,
-        method=method[:3].lower(),
+        "DPMM",
+        "marginals",
+        {"codes": case.binned(train, PEER_BINS), "sizes": sizes},
+        patience=PATIENCE,
+        modules=["pandas", "dpmm.models.mst", "dpmm.models.aim"],
+        n_seeds=1,
+        method=kind,
         epsilon=epsilon,
-        delta=_DELTA,
-        # That of Gaussian noise with this epsilon and delta, which is more than zCDP allows.
-        rho=gaussian_mu(epsilon, _DELTA) ** 2 / 2,
+        delta=DELTA,
     )
-    head = case.name, method, f"{epsilon:g}"
-    if "rows" not in answer:
-        return *head, *["-"] * 3, f"more than {_PATIENCE}"
-    codes, rng = np.array(answer["rows"]), np.random.default_rng(0)
+    if "found" not in answer:
+        return *["-"] * 3, f"more than {PATIENCE}"
+    codes, rng = np.array(answer["found"][0]), np.random.default_rng(0)
     places = np.where(np.isinf(case.sizes), rng.random(codes.shape), 0.0)
     drawn = case.low + (codes + places) / sizes * (case.high - case.low)
-    return *head, *_row([(*_measured(case, drawn, train, test), answer["seconds"])])
+    return _row([(*_measured(case, drawn, train, test), *answer["seconds"])])
 
 
 def _measured(case, drawn, train, test):

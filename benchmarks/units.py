@@ -1,17 +1,13 @@
 """Units of columns: clusters in some columns of a table, beside columns of other kinds."""
 
-import warnings
-
 import numpy as np
-import pandas as pd
-from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from benchmarks._laws import INTEGERS, LAWS, table
-from benchmarks._table import Table
-from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPToMATo
+from benchmarks._laws import LAWS, table
+from benchmarks._table import Table, median, scores
+from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse
 
 EPSILONS = (1.0, 2.0)
 ESTIMATORS = {"DPLloyd": DPLloyd, "DPMoG": DPMoG, "DPMoGMorse": DPMoGMorse}
@@ -21,77 +17,32 @@ _FIRST_SEED = 300
 
 
 def tables(quick):
-    """Yield the tables of this benchmark."""
-    n_seeds = 2 if quick else 20
+    """Yield the tables of clusters by law and by box."""
+    seeds = range(_FIRST_SEED, _FIRST_SEED + (2 if quick else 20))
     laws = list(LAWS)[:2] if quick else list(LAWS)
-    seeds = range(_FIRST_SEED, _FIRST_SEED + n_seeds)
-    jobs = [(law, box, seed) for law in laws for box in BOXES for seed in seeds]
-    found = Parallel(n_jobs=-1)(delayed(_scores)(*job) for job in jobs)
-    plain = Parallel(n_jobs=-1)(delayed(_without_privacy)(a, s) for a in laws for s in seeds)
-    scores = np.array(found).reshape(len(laws), len(BOXES), n_seeds, -1)
-    best = np.median(np.array(plain).reshape(len(laws), n_seeds, 2), axis=1)
-    names = [f"{name}, {epsilon:g}" for name in ESTIMATORS for epsilon in EPSILONS]
-    wide = scores[:, BOXES.index("1.3 times")]
+    found = scores(_scores, laws, BOXES, seeds)
+    plain = np.median(scores(_without_privacy, laws, seeds), axis=1)
+    names = " | ".join(f"{name}, {epsilon:g}" for name in ESTIMATORS for epsilon in EPSILONS)
     yield Table(
-        "Clusters beside other columns: adjusted Rand index",
-        ("law", "KMeans, not private", "mixture, not private", *names),
+        f"Median adjusted Rand index of {len(seeds)} seeds and the worst seed, 1.3 times as wide",
+        f"law | KMeans, not private | mixture, not private | {names}",
         [
-            (law, *(f"{each:.2f}" for each in plain), *map(_median_and_worst, own.T))
-            for law, plain, own in zip(laws, best, wide, strict=True)
+            (law, *(f"{each:.2f}" for each in best), *(median(each, 0) for each in own.T))
+            for law, best, own in zip(laws, plain, found[:, 1], strict=True)
         ],
-        f"Medians of {n_seeds} seeds and the worst seed, 4,000 rows, delta = 1e-6, the number of "
-        "clusters given, bounds 1.3 times as wide as the rows. Without privacy, columns are "
-        "divided by their standard deviations.",
     )
+    middle, worst = np.median(found, axis=2).mean(axis=0), found.min(axis=2).mean(axis=0)
     yield Table(
-        "Clusters beside other columns, by box: mean over laws of the medians",
-        ("box", *names),
+        "Means over the laws of the medians, and of the worst seeds",
+        f"box | {names}",
         [
-            (box, *(f"{x:.2f} ({w:.2f})" for x, w in zip(*_means(scores[:, i]), strict=True)))
-            for i, box in enumerate(BOXES)
+            (box, *(f"{each:.2f} ({least:.2f})" for each, least in zip(*pair, strict=True)))
+            for box, *pair in zip(BOXES, middle, worst, strict=True)
         ],
-        "In brackets: the mean over laws of the worst seeds.",
     )
-    yield _of_integers(seeds)
-
-
-def _of_integers(seeds):
-    jobs = [(law, typed, seed) for law in INTEGERS for typed in (False, True) for seed in seeds]
-    found = Parallel(n_jobs=-1)(delayed(_scores_of_integers)(*job) for job in jobs)
-    scores = np.array(found).reshape(2 * len(INTEGERS), len(seeds), -1)
-    names = [f"{law}, {kind}" for law in INTEGERS for kind in ("floats", "integers")]
-    return Table(
-        "DPToMATo, columns of whole numbers: adjusted Rand index",
-        ("law and type", *(f"{box}, {k}" for box in ("box", "no box") for k in ("k given", "not"))),
-        [(name, *map(_median_and_worst, own.T)) for name, own in zip(names, scores, strict=True)],
-        f"Medians of {len(seeds)} seeds and the worst seed, 4,000 rows, epsilon = 1, bounds of the "
-        "rows or none, number of clusters k given or not.",
-    )
-
-
-def _scores_of_integers(law, typed, seed):
-    warnings.simplefilter("ignore")
-    X, y = table(law, seed)
-    bounds, rows = (X.min(axis=0), X.max(axis=0)), pd.DataFrame(X).add_prefix("x")
-    whole = {"x0": int} if law == "code and number" else int
-    rows = rows.astype(whole) if typed else rows
-    return [
-        adjusted_rand_score(y, DPToMATo(k, 1.0, box, random_state=seed).fit_predict(rows))
-        for box in (bounds, None)
-        for k in (int(y.max()) + 1, None)
-    ]
-
-
-def _median_and_worst(scores):
-    return f"{np.median(scores):.2f} ({scores.min():.2f})"
-
-
-def _means(scores):
-    return np.median(scores, axis=1).mean(axis=0), scores.min(axis=1).mean(axis=0)
 
 
 def _scores(law, box, seed):
-    warnings.simplefilter("ignore")
     X, y = table(law, seed)
     k, bounds = len(np.unique(y)), _bounds(X, box)
     return [

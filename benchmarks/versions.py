@@ -74,7 +74,7 @@ def tables(quick):
             version.close()
     yield Table(
         "This version and an earlier one",
-        ("case", "earlier, ms", "now, ms", "now / earlier", "seeded outputs"),
+        "case | earlier, ms | now, ms | now / earlier | seeded outputs",
         rows,
         f"Medians (range) of {turns} turns of at least {TURN} s, and the minimum of the CPU. The "
         "calls that are timed draw unseeded noise. Ratios are those of minima. A case is SLOWER if "

@@ -1,7 +1,8 @@
 """Data sets for clustering: tables that are available, and simulated shapes."""
 
-from dataclasses import dataclass
+import os
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.datasets import get_data_home, make_blobs, make_circles, make_moons
@@ -10,8 +11,7 @@ from sklearn.manifold import TSNE
 from sklearn_dptda.datasets import load_table
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """Rows, labels, and the numbers of components and clusters."""
 
     name: str
@@ -30,38 +30,26 @@ def tasks(quick):
     yield _boxed("blobs, 8-D", *make_blobs(n, n_features=8, centers=5, random_state=0), 10, 5)
     if quick:
         return
-    for name, n_components in (
-        ("pulsar", 6),
-        ("magic", 6),
-        ("shuttle", 12),
-        ("emg", 10),
-        ("sloan", 6),
-    ):
+    numbers = {"pulsar": 6, "magic": 6, "shuttle": 12, "emg": 10, "sloan": 6}
+    for name, n_components in numbers.items():
         try:
             data = load_table(name)
         except FileNotFoundError as error:
             print(error)
             continue
-        n_clusters = len(data.target_names)
-        yield _boxed(name, data.data, data.target, n_components, n_clusters)
-        yield Task(
-            f"{name}, loader's bounds",
-            data.data,
-            data.target,
-            n_components,
-            n_clusters,
-            data.bounds,
-        )
+        given = data.data, data.target, n_components, len(data.target_names)
+        yield _boxed(name, *given)
+        yield Task(f"{name}, loader's bounds", *given, data.bounds)
     try:
         yield _usps()
     except FileNotFoundError as error:
         print(error)
 
 
-def _boxed(name, X, y, n_components, n_clusters):
+def _boxed(name, X, *given):
     """Bounds at the extremes of a public table, which the paper uses to scale its tables."""
     low, high = X.min(axis=0), X.max(axis=0)
-    return Task(name, X, y, n_components, n_clusters, (low, np.where(high > low, high, low + 1)))
+    return Task(name, X, *given, (low, np.where(high > low, high, low + 1)))
 
 
 def _usps():
@@ -71,5 +59,10 @@ def _usps():
     if not path.is_file():
         embedding = TSNE(3, init="pca", random_state=0).fit_transform(data.data.astype(np.float32))
         np.save(path, embedding)
-    X = np.load(path).astype(float)
-    return _boxed("usps, t-SNE 3-D", X, data.target, 13, 10)
+    return _boxed("usps, t-SNE 3-D", np.load(path).astype(float), data.target, 13, 10)
+
+
+def npz_table(name):
+    """Read rows and labels (-1 for noise) from a file in the data folder."""
+    with np.load(Path(os.environ["SKLEARN_DPTDA_DATA"]) / f"{name}.npz") as table:
+        return table["X"], table["y"]
