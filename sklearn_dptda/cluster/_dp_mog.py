@@ -332,19 +332,29 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         Returns
         -------
         array or data frame of shape (n_samples, n_features)
-            A table of the same kind as that of ``fit``, with the same names. Columns of
-            integers and of Booleans are rounded, within the bounds.
+            A table of the same kind as that of ``fit``, with the same names. All rows are
+            within ``bounds_``, at which the tails of components are reflected, because
+            rows of ``fit`` that lay beyond counted there. Columns of integers and of
+            Booleans are rounded.
         """
         check_is_fitted(self)
         check_scalar(n_samples, "n_samples", Integral, min_val=1)
         rng = check_random_state(random_state)
         rows, _ = self._given_mixture(rng).sample(n_samples)
         # scikit-learn returns the rows component by component.
-        rows = rng.permutation(rows)
+        rows = _reflected(rng.permutation(rows), self._box.low, self._box.high)
         shares, missing = getattr(self, "missing_share_", None), None
         if shares is not None and shares.any():
             missing = rng.random_sample(rows.shape) < shares
         return self._columns.of_numbers(rows, self._box.low, self._box.high, missing)
+
+
+def _reflected(rows: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return rows inside a box, at whose sides those beyond are reflected, as often as needed."""
+    side = high - low
+    beyond = np.abs((rows - low + side) % (2 * side) - side)
+    # Rows inside stay as they are, without rounding.
+    return np.where((rows < low) | (rows > high), np.clip(low + beyond, low, high), rows)
 
 
 def given_mixture(

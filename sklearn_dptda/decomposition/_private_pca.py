@@ -206,7 +206,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
                 f"{n_features}."
             )
 
-    def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
+    def _learn(
+        self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box
+    ) -> list[str]:
         noisy = noisy_covariance(rows, budget)
         values, vectors = np.linalg.eigh(noisy.covariance)
         values, vectors = values[::-1], vectors.T[::-1]
@@ -222,6 +224,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         total = max(float(np.trace(noisy.covariance)), float(variances.sum()))
         self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros(kept)
         self.noise_edge_ = unit**2 * edge
+        if values[0] > edge:
+            return []
+        return [
+            f"At epsilon={float(self.epsilon):g}, noise alone can produce each variance of this "
+            "release. Raise epsilon, give tighter bounds, or select fewer columns."
+        ]
 
     def _has_mixture(self) -> bool:
         return False

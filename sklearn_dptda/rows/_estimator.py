@@ -378,6 +378,13 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         self.units_ = box.unit
         remarks += self._learn(rows.map(box.to_cube), budget, rng, box) or []
         self.bounds_ = low, high
+        within_noise = getattr(self, "within_noise_", None)
+        if within_noise is not None and within_noise.all():
+            remarks.append(
+                f"At epsilon={float(self.epsilon):g}, each of the {len(within_noise)} clusters of "
+                "this release has no more rows than noise can produce. Raise epsilon, or ask for "
+                "fewer clusters."
+            )
         return remarks
 
     def _learn(

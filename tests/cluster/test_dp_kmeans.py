@@ -314,7 +314,8 @@ def test_private_kmeans_fits_odd_tables(kind, name, delta, epsilon, recwarn):
     assert np.isfinite(private.cluster_centers_).all()
     assert (np.linalg.eigvalsh(private.covariances_) > 0).all()
     assert private.predict(X).shape == (len(X),)
-    assert not recwarn.list
+    # Noise hides all clusters of some tables.
+    assert all("than noise can produce" in str(each.message) for each in recwarn.list)
 
 
 @pytest.mark.conformance

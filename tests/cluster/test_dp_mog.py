@@ -12,8 +12,10 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_dptda.cluster import DPMoG, DPMoGMorse, MorseMerging
+from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, MorseMerging
+from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.privacy import (
+    NoiseWarning,
     PrivacyAccountant,
     gaussian_delta,
     gaussian_mu,
@@ -149,6 +151,36 @@ def test_dp_mog_morse_fits_odd_tables(name, epsilon):
         assert (np.linalg.eigvalsh(private.covariances_) > 0).all()
         assert private.weights_.sum() == pytest.approx(1.0)
         assert set(private.predict(X)) <= set(range(private.n_clusters_))
+
+
+def test_dp_mog_samples_stay_within_the_bounds(rng):
+    age = rng.exponential(20, (5000, 1))
+    private = DPMoG(3, bounds=(0, 120), random_state=0).fit(age)
+    drawn = private.sample(20_000, random_state=0)
+    unbounded, _ = private._given_mixture(0).sample(20_000)
+    assert (unbounded < 0).mean() > 0.01
+    assert drawn.min() >= 0 and drawn.max() <= 120
+    # Tails are reflected: there are as many rows near the bound as within and beyond it.
+    near = (np.abs(unbounded) < 5).mean()
+    assert (drawn < 5).mean() == pytest.approx(near, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("private", "rows"),
+    [
+        (DPLloyd(2, 1e-6, bounds=(-4, 4)), 2000),
+        (DPMoG(50, 1.0, bounds=(-4, 4)), 10),
+        (PrivatePCA(2, 1.0, bounds=(-1000, 1000)), 100),
+    ],
+    ids=str,
+)
+def test_estimators_of_rows_warn_of_pure_noise(private, rows, rng):
+    X = rng.normal(size=(rows, 2))
+    with pytest.warns(NoiseWarning, match="noise (can|alone can) produce"):
+        clone(private).set_params(random_state=0).fit(X)
+    options = {"epsilon": 100.0, "bounds": (-4, 4), "random_state": 0}
+    with warnings.catch_warnings(action="error", category=NoiseWarning):
+        clone(private).set_params(**options).fit(rng.normal(size=(5000, 2)) * [1, 0.1])
 
 
 def test_dp_mog_samples_follow_the_mixture():
