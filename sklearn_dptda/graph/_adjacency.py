@@ -135,7 +135,10 @@ def _sparse_of(X: Any) -> Any:
         import networkx
 
         if X.is_multigraph():
-            raise ValueError("The graph has parallel edges. Convert it to a simple graph first.")
+            raise ValueError(
+                "The graph is a multigraph. Pass networkx.Graph(graph), in which parallel edges "
+                "are one edge, or the public list of its nodes as nodes."
+            )
         if X.number_of_nodes() == 0:
             raise ValueError("The graph is empty.")
         # Weights are read so that they can be refused, without quoting them.

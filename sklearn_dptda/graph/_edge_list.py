@@ -54,7 +54,8 @@ def _kind_of_name(name: object) -> type | None:
 def links_between(X: Any, nodes: int | ArrayLike, directed: bool) -> csr_array:
     """Convert a list of edges, a networkx graph or a matrix to links of public nodes.
 
-    Sparse matrices and arrays of more than three columns stay matrices.
+    Sparse matrices stay matrices, and so do arrays with more than three columns that are square or
+    have one for each node.
     """
     refuse_dask(X)
     names = node_names(nodes)
@@ -95,10 +96,16 @@ def _ends_of(X: Any, n_nodes: int) -> tuple[Any, Any] | None:
         return [], []
     if len(shape) != 2 or shape[1] < 2:
         raise ValueError(_NO_EDGES)
-    # A frame of edges may have more columns, but an array holds a matrix then.
     is_square = shape[0] == shape[1]
-    if shape[1] > _FEW_COLUMNS and (frame is None or is_square):
+    # An array may also be links of other nodes to all nodes.
+    is_matrix = is_square or (frame is None and shape[1] == n_nodes)
+    if shape[1] > _FEW_COLUMNS and is_matrix:
         return None
+    if frame is None and shape[0] == 2 and shape[1] > 2:
+        raise ValueError(
+            "X has two rows, so it may be an index of edges. Pass X.T, or the first two columns of "
+            "a list of two edges."
+        )
     if is_square and shape[1] == n_nodes == _FEW_COLUMNS:
         raise ValueError(
             "X may be a matrix or a list of edges with weights, since there are three nodes. Pass "

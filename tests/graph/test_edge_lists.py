@@ -216,3 +216,24 @@ def test_edge_flip_without_nodes_refuses_lists_with_advice(edges):
     with pytest.raises(ValueError, match=r"list of edges.*Pass it to EdgeFlip as nodes") as caught:
         EdgeFlip().fit(edges)
     assert "ann" not in str(caught.value)
+
+
+def test_edge_flip_takes_arrays_of_edges_with_more_columns():
+    edges = np.array([[0, 1, 1, 1082040961], [1, 2, 1, 1082040962], [2, 3, 1, 1082040963]])
+    exact = EdgeFlip(math.inf, nodes=9)
+    with pytest.warns(UserWarning, match="X has 4 columns"):
+        released = exact.fit_transform(edges)
+    assert released.nnz == 6 and released[2, 3] == 1
+    # Links of other nodes to all nodes are no list.
+    links = np.eye(5, 9)
+    assert (exact.transform(links).toarray() == links).all()
+    with pytest.raises(ValueError, match=r"two rows, so it may be an index of edges. Pass X\.T"):
+        exact.fit(edges[:, :2].T[:, [0, 1, 2, 0, 1]])
+
+
+def test_edge_flip_says_what_to_pass_for_a_multigraph():
+    graph = networkx.MultiGraph([("a", "b"), ("b", "c")])
+    with pytest.raises(ValueError, match=r"multigraph. Pass networkx\.Graph\(graph\)"):
+        EdgeFlip(4.0).fit(graph)
+    assert EdgeFlip(math.inf).fit_transform(networkx.Graph(graph)).nnz == 4
+    assert EdgeFlip(math.inf, nodes=["a", "b", "c"]).fit_transform(graph).nnz == 4
