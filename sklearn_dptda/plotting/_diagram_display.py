@@ -161,7 +161,12 @@ class PersistenceDiagramDisplay(Display):
                 "diagrams).plot()."
             )
         if X is None or hasattr(last, "diagram_"):
-            check_is_fitted(last, "diagram_")
+            check_is_fitted(last)
+            if not hasattr(last, "diagram_"):
+                raise ValueError(
+                    f"{type(last).__name__} has no diagram. Pass an estimator of diagrams and X, "
+                    "or one that finds clusters by their persistence, such as ToMATo."
+                )
             return cls._of_peaks(last, **kwargs).plot(ax=ax)
         sample = estimator.fit_transform(X[:1])
         stated: dict[str, Any] = {}
@@ -375,5 +380,11 @@ class PersistenceDiagramDisplay(Display):
 
 
 def _as_diagram(points: ArrayLike) -> FloatArray:
-    array = np.asarray(points, dtype=float)
-    return array.reshape(-1, 3 if array.shape[1:] == (3,) else 2)
+    try:
+        array = np.asarray(points, dtype=float)
+        return array.reshape(-1, 3 if array.shape[1:] == (3,) else 2)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "diagrams must be a list of one array for each homology dimension. Pass the diagrams "
+            "of one cloud, such as the first item of what fit_transform returns."
+        ) from None

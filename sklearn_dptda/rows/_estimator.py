@@ -321,6 +321,16 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         for name in released | (_KEPT_PRIVATELY & vars(self).keys()):
             delattr(self, name)
 
+    def __getattr__(self, name: str) -> Any:
+        # It is only called for attributes that do not exist.
+        why = ""
+        if name == "labels_":
+            why = (
+                ": labels of the rows of fit are not private. predict(X) computes them, for those "
+                "who may see X"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}")
+
     def __sklearn_is_fitted__(self) -> bool:
         # A failed fit has learnt only the columns.
         return hasattr(self, "privacy_guarantee_")

@@ -83,7 +83,10 @@ def bounds_by_column(
     low, high = np.full((2, n_features), np.nan)
     for name, pair in (bounds or {}).items():
         if name not in list(names):
-            raise ValueError(f"bounds name a column that X does not have; got {quoted(name)}.")
+            raise ValueError(
+                f"bounds name a column that X does not have, or whose values are categories or "
+                f"Boolean, which need no bounds; got {quoted(name)}."
+            )
         j = list(names).index(name)
         low[j : j + 1], high[j : j + 1] = check_bounds(pair, 1)
     return low, high

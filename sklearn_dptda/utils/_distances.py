@@ -27,7 +27,14 @@ _GROWTH = 1.3
 def as_diagram(diagram: ArrayLike, name: str) -> FloatArray:
     """Return a diagram as a float array of shape (n, 2). Infinite coordinates are allowed."""
     refuse_lossy(diagram, name)
-    array = np.asarray(diagram, dtype=float)
+    try:
+        array = np.asarray(diagram, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name}: a diagram must be an array of shape (n_points, 2), of births and deaths. "
+            "Pass diagrams of one dimension, and in place of SimplexTree.persistence(), "
+            "simplex_tree.persistence_intervals_in_dimension(q)."
+        ) from None
     if array.size == 0:
         return np.empty((0, 2))
     if array.ndim != 2 or array.shape[1] != 2:

@@ -98,6 +98,8 @@ def refuse_dask(X: Any, name: str = "X") -> None:
     items = {type(item): item for item in X}.values() if isinstance(X, list | tuple) else ()
     if any(map(is_dask, (X, *items))):
         raise ValueError(f"{name} {_GATHERED}")
+    if any(type(each).__name__ == "LazyFrame" for each in (X, *items)):
+        raise ValueError(f"{name} is a lazy frame, which holds no rows yet: pass its collect().")
     if has_map_reduce(X):
         raise ValueError(f"{name} {_SUMS_ALONE}")
 
@@ -137,7 +139,9 @@ def check_cloud(
     """Check one point cloud, and return it as floats of shape (n, d)."""
     refuse_lossy(cloud, name)
     try:
-        array = np.asarray(cloud, dtype=np.float64)
+        # A series of lists, as polars has it, is a list of points.
+        points = cloud.to_list() if hasattr(cloud, "to_list") else cloud
+        array = np.asarray(points, dtype=np.float64)
     except Exception:
         raise ValueError(
             f"{name} must be a numeric array of shape (n_points, n_features)."
