@@ -294,12 +294,6 @@ def test_dtm_filtration_of_people_refuses_mistakes_unpaid_and_unquoted(mistake):
         assert "person-" not in str(caught.value) and len(accountant) == 0
 
 
-def test_dtm_filtration_of_people_refuses_exact_method():
-    each = [np.zeros((3, 2)), np.ones((3, 2))]
-    with pytest.raises(ValueError, match="method='exact' is not supported with groups"):
-        DTMFiltration(bounds=(0, 1), groups=True, method="exact").fit([each])
-
-
 def test_people_histogram_refuses_more_points_than_its_weights_hold():
     histogram = DTMFiltration(0.5, bounds=(0, 1), resolution=5, groups=True)
     histogram = histogram.fit([[np.zeros((1, 2))] * 2]).make_histogram([np.zeros((1, 2))] * 2)

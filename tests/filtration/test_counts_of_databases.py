@@ -37,14 +37,3 @@ def test_lattice_histogram_refuses_counts_off_lattice():
         with pytest.raises(ValueError, match="no counts on this lattice"):
             histogram.update_counts([(1, 1, 2, 0), line])
     assert histogram.n_points == 0 and histogram.update_counts([]).n_points == 0
-
-
-def test_lattice_histogram_of_people_needs_ids():
-    people, points = LatticeHistogram(BOX, SHAPE, people=True), LatticeHistogram(BOX, SHAPE)
-    for histogram, ids in ((people, None), (points, ["she"])):
-        with pytest.raises(ValueError, match="ids must be given if and only if"):
-            histogram.update([[0.0, 0.5]], ids)
-    with pytest.raises(ValueError, match="which points belong to one person"):
-        people.update_counts([(1, 1, 2, 0)])
-    with pytest.raises(ValueError, match="same records"):
-        people + points

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import (
@@ -238,59 +237,6 @@ def test_dtm_filtration_takes_landmarks_of_paid_models(model):
         assert np.array_equal(complex.landmarks, fitted.cluster_centers_)
     else:
         assert complex.landmarks.shape == (40, 5)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"landmarks": PrivateLandmarks(adjacency="add-remove")}, "adjacency='replace-one'"),
-        ({"landmarks": PrivateLandmarks(1)}, "n_landmarks"),
-        ({"landmarks": PrivateLandmarks(dimension=4)}, "dimension"),
-        ({"landmarks": PrivateLandmarks(delta=0.0)}, "delta must be positive"),
-        ({"landmarks": DPMoG(3)}, "without privacy_guarantee_"),
-        ({"landmarks": LANDMARKS[:1]}, "landmarks has 1 point"),
-        ({"landmarks": LANDMARKS[:, :4]}, "landmarks has 4 columns, but the point clouds have 5"),
-        ({"landmarks": np.full((3, 5), np.nan)}, "landmarks contains NaN"),
-        ({"landmarks": np.ones((3, 5))}, "landmarks are all at one place"),
-        ({"landmarks": LANDMARKS, "max_distance": 1e-12}, "max_distance is negligible"),
-        ({"landmarks": LANDMARKS, "bounds": (0, 1)}, "so bounds must keep the default.*to Priv"),
-        ({"landmarks": LANDMARKS, "method": "lattice"}, "so method must keep the default"),
-        (
-            {"landmarks": LANDMARKS, "resolution": 9, "refinement": 2},
-            "so resolution, refinement must keep the default",
-        ),
-        ({"landmarks": np.ones((1001, 5))}, "Pass fewer landmarks"),
-        ({"landmarks": PrivateLandmarks(1001)}, "n_landmarks"),
-    ],
-)
-def test_dtm_filtration_refuses_bad_landmarks_unpaid(options, message):
-    with PrivacyAccountant(100.0, 1e-3) as budget:
-        with pytest.raises(ValueError, match=message):
-            DTMFiltration(**options).fit([X])
-        assert len(budget) == 0
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (GaussianMixture(2), "without privacy_guarantee_"),
-        (DPMoG(2, bounds=(-2, 2)), "replace-one"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_dtm_filtration_refuses_models_of_other_guarantees(model, message):
-    fitted = FrozenEstimator(clone(model).fit(X))
-    with PrivacyAccountant(100.0, 1e-3) as budget:
-        with pytest.raises(ValueError, match=message):
-            DTMFiltration(landmarks=fitted).fit([X])
-        assert len(budget) == 0
-
-
-def test_dtm_filtration_refuses_landmarks_of_other_records():
-    of_points = DPMoG(2, bounds=(-2, 2), adjacency="replace-one", random_state=0).fit(X)
-    people = of_one_person_each(X, 60)
-    with pytest.raises(ValueError, match="Pass groups to both"):
-        DTMFiltration(landmarks=FrozenEstimator(of_points), groups=True).fit([people])
 
 
 @pytest.mark.laws
