@@ -30,9 +30,16 @@ def refusals(table):
 
 def _refuse(call, message, *values, error):
     for value in values:
-        with PrivacyAccountant(math.inf) as accountant, pytest.raises(error, match=message):
-            call(**value) if isinstance(value, dict) else call(value)
-        assert not accountant.spends()
+        given, words = ((), value) if isinstance(value, dict) else ((value,), {})
+        refuses_unpaid(message, partial(call, *given, **words), error=error)
+
+
+def refuses_unpaid(message, call, /, *arguments, **options):
+    """Call a function that must raise an error with a text, and pay nothing."""
+    with PrivacyAccountant(math.inf) as accountant:
+        said = refuses(message, call, *arguments, **options)
+    assert not accountant.spends()
+    return said
 
 
 def refuses(message, call, /, *arguments, error=ValueError, **options):

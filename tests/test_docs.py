@@ -2,9 +2,8 @@
 
 import inspect
 
-import pytest
-
 from sklearn_dptda._docs import FRAGMENTS, fill_doc
+from tests._refusals import refuses
 
 
 def test_fill_doc_indents_a_paragraph_as_its_line():
@@ -27,8 +26,7 @@ def test_fill_doc_indents_a_paragraph_as_its_line():
 
 
 def test_fill_doc_refuses_unknown_paragraphs_and_keeps_no_docstring():
-    with pytest.raises(KeyError):
-        fill_doc(type("Estimator", (), {"__doc__": "%(nothing)s"}))
+    refuses(None, fill_doc, type("Estimator", (), {"__doc__": "%(nothing)s"}), error=KeyError)
     assert fill_doc(type("Estimator", (), {})).__doc__ is None
 
 

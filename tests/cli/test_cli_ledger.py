@@ -14,6 +14,7 @@ from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._paid_run import RunBudget
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._stored_release import from_bytes
+from tests._refusals import refuses
 from tests.cli._paying import call
 
 
@@ -128,9 +129,8 @@ def test_run_budget_says_no_password_of_its_ledger(monkeypatch, capsys):
     monkeypatch.setattr(RunBudget, "_exists", lambda self: False)
     budget = RunBudget(url, [1.0])
     assert budget.left(budget.plan_with).startswith("left in postgresql://me:***@host/db, which")
-    with pytest.raises(ValueError, match="there is no ledger") as caught:
-        RunBudget(url, None)
-    assert "secret" not in str(caught.value)
+    said = refuses("there is no ledger", RunBudget, url, None)
+    assert "secret" not in said
     assert main(["ledger", url, "--check"]) == 2
     assert "secret" not in capsys.readouterr().err
 

@@ -83,11 +83,7 @@ MISTAKES = [
     ("diagram", ["--ledger", "no.db"], "there is no ledger no.db: pass --budget EPSILON"),
     ("bounds", ["--budget", "3"], "--budget needs a ledger"),
     ("bounds", ["--ledger", "l.db", "--budget", "1", "2", "3"], "--budget takes EPSILON"),
-    (
-        "bounds",
-        ["--ledger", "l.db", "--budget", "-1"],
-        "--budget: epsilon must be a positive",
-    ),
+    ("bounds", ["--ledger", "l.db", "--budget", "-1"], "--budget: epsilon must be a positive"),
     ("bounds", ["--ledger", "rows.npy"], "cannot be used"),
     ("bounds", ["--ledger", "known.db", "--budget", "7"], "has the budget epsilon=5"),
     ("bounds", ["--epsilon", "-1"], "--epsilon must be a float in the range (0.0, inf]"),

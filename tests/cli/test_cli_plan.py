@@ -10,6 +10,7 @@ import pytest
 from sklearn_dptda.__main__ import main
 from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.persistence import PrivatePersistence
+from tests._refusals import refuses
 
 # With a given mass, the plan is fast, and faster under a given cap and without components.
 PUBLIC = ("--n", "2000", "--bounds", "-1.5", "1.5", "--m", "0.25")
@@ -80,10 +81,7 @@ def test_plan_command_replaces_a_link_by_its_picture(tmp_path, monkeypatch):
         ((*PUBLIC,), "--loop-radius"),
         ((*LOOP, "--persistence", "1"), "give either --loop-radius, or persistence"),
         (("--bounds", "0", "1", "--loop-radius", "0.3"), "--n"),
-        (
-            ("--n", "0", "--bounds", "0", "1", "--loop-radius", "0.3"),
-            "--n must be an integer",
-        ),
+        (("--n", "0", "--bounds", "0", "1", "--loop-radius", "0.3"), "--n must be an integer"),
         (("--n", "800", "--bounds", "0", "1", "--persistence", "0.3"), "--m must be one number"),
         ((*PUBLIC, "--loop-radius", "nan"), "--loop-radius must be a positive number"),
         ((*LOOP, "--confidence", "2"), "--confidence must be"),
@@ -98,7 +96,6 @@ def test_plan_command_refuses_mistakes_in_one_line(capsys, options, message):
 
 
 def test_plan_command_help_teaches(capsys):
-    with pytest.raises(SystemExit):
-        main(["plan", "--help"])
+    refuses(None, main, ["plan", "--help"], error=SystemExit)
     text = capsys.readouterr().out
     assert "choosing the numbers" in text and "nothing is paid" in text

@@ -18,6 +18,7 @@ from sklearn_dptda._cli import _diagram_commands
 from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._read_points import read_table
 from tests._fragile import wait_until
+from tests._refusals import refuses
 from tests.cli._paying import read_points
 
 
@@ -94,8 +95,7 @@ def test_read_points_refuses_archives_that_would_inflate(bombs, refused):
         assert "GiB, more than 100 times its size, and is not read" in error and ".npy" in error
     # A gibibyte would be read, at least as far as this test allows it.
     write_archive("largest.npz", ["a.npy"], 1 << 30)
-    with pytest.raises(Inflated):
-        read_points("largest.npz")
+    refuses(None, read_points, "largest.npz", error=Inflated)
 
 
 def test_read_points_takes_archives_that_are_compressed_well(folder):

@@ -12,6 +12,7 @@ import pytest
 
 from sklearn_dptda.__main__ import main
 from sklearn_dptda.rows import look
+from tests._refusals import refuses
 
 PEOPLE = (
     "patient_id;age;weight;job;smokes;born;remark\n"
@@ -144,8 +145,7 @@ def test_look_tells_types_of_tables(library):
 
 
 def test_look_refuses_other_shapes():
-    with pytest.raises(ValueError, match="X must have rows and columns; got 1"):
-        look([1, 2])
+    refuses("X must have rows and columns; got 1", look, [1, 2])
     assert look(np.empty((0, 2))).columns[0].kind == "empty"
 
 

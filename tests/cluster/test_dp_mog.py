@@ -13,14 +13,10 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPMoG, DPMoGMorse, MorseMerging
-from sklearn_dptda.privacy import (
-    PrivacyAccountant,
-    gaussian_delta,
-    gaussian_mu,
-    zcdp_epsilon,
-)
+from sklearn_dptda.privacy import PrivacyAccountant, gaussian_delta, gaussian_mu, zcdp_epsilon
 from sklearn_dptda.published import PublishedMixture
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests._refusals import refuses
 from tests.cluster._tables import ODD_TABLES
 
 
@@ -220,20 +216,15 @@ def test_dp_mog_refuses_with_a_remedy():
     X, _ = make_blobs(100, centers=3, random_state=0)
     with pytest.warns(UserWarning, match="n_clusters=9"):
         DPMoGMorse(9, 3, bounds=(-15, 15)).fit(X)
-    with pytest.raises(ValueError, match="exclude"):
-        DPMoGMorse(2, merge_threshold=1.0, bounds=(-15, 15)).fit(X)
-    with pytest.raises(ValueError, match="DPLloyd"):
-        DPMoG(delta=0.0, bounds=(-15, 15)).fit(X)
+    refuses("exclude", DPMoGMorse(2, merge_threshold=1.0, bounds=(-15, 15)).fit, X)
+    refuses("DPLloyd", DPMoG(delta=0.0, bounds=(-15, 15)).fit, X)
 
 
 # These checks set the number of components, or of rows, to one.
 @pytest.mark.conformance
 @pytest.mark.filterwarnings("ignore:n_clusters=:UserWarning")
 @parametrize_with_checks(
-    [
-        DPMoG(3, bounds=(-100, 100), random_state=0),
-        DPMoGMorse(bounds=(-100, 100), random_state=0),
-    ]
+    [DPMoG(3, bounds=(-100, 100), random_state=0), DPMoGMorse(bounds=(-100, 100), random_state=0)]
 )
 def test_dp_mog_passes_scikit_learn_checks(estimator, check):
     check(estimator)

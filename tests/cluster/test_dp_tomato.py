@@ -24,8 +24,9 @@ from sklearn_dptda.cluster._grid_peaks import (
     stabilise,
 )
 from sklearn_dptda.datasets import make_rings, make_shapes, make_spirals
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
+from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests._refusals import refuses_unpaid
 
 
 def box(X):
@@ -432,11 +433,8 @@ def test_dp_tomato_finds_clusters_in_other_dimensions(d):
     ],
 )
 def test_dp_tomato_refuses_grids_with_a_remedy_unpaid(options, X, message):
-    accountant = PrivacyAccountant(math.inf)
-    private = DPToMATo(bounds=(-1, 1), accountant=accountant).set_params(**options)
-    with pytest.raises(ValueError, match=message):
-        private.fit(X)
-    assert not accountant.spends()
+    private = DPToMATo(bounds=(-1, 1)).set_params(**options)
+    refuses_unpaid(message, private.fit, X)
 
 
 @pytest.mark.conformance

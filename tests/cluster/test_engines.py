@@ -112,9 +112,7 @@ def test_fit_chunks_of_sqlite_gives_the_same_release(tmp_path):
     pandas = pytest.importorskip("pandas")
     with sqlite3.connect(tmp_path / "people.db") as connection:
         pandas.DataFrame(X, columns=NAMES).to_sql("people", connection, index=False)
-        check(
-            lambda: pandas.read_sql("SELECT a, b, c FROM people", connection, chunksize=300),
-        )
+        check(lambda: pandas.read_sql("SELECT a, b, c FROM people", connection, chunksize=300))
 
 
 class Marking(PrivacyAccountant):

@@ -10,6 +10,7 @@ from sklearn.neighbors import KernelDensity, kneighbors_graph
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import ToMATo
+from tests._refusals import refuses
 
 
 def pyramid(X):
@@ -102,8 +103,7 @@ def test_tomato_takes_dense_and_sparse_distances():
 def test_tomato_refuses_sparse_distances_with_bad_indices():
     D = csc_array(np.ones((4, 4)))
     D.indices = D.indices + 10**7
-    with pytest.raises(ValueError, match="X is not a valid sparse matrix"):
-        ToMATo(2, n_neighbors=2, metric="precomputed").fit(D)
+    refuses("X is not a valid sparse matrix", ToMATo(2, n_neighbors=2, metric="precomputed").fit, D)
 
 
 def test_tomato_breaks_ties_by_order(rng):
@@ -217,13 +217,11 @@ def test_tomato_warns_of_impossible_numbers_of_clusters():
     ],
 )
 def test_tomato_refuses_combinations_and_bad_densities(options, message):
-    with pytest.raises(ValueError, match=message):
-        ToMATo(**options).fit(np.random.default_rng(0).normal(size=(50, 2)))
+    refuses(message, ToMATo(**options).fit, np.random.default_rng(0).normal(size=(50, 2)))
 
 
 def test_tomato_refuses_negative_distances():
-    with pytest.raises(ValueError, match="negative"):
-        ToMATo(metric="precomputed").fit(-np.ones((5, 5)))
+    refuses("negative", ToMATo(metric="precomputed").fit, -np.ones((5, 5)))
 
 
 # These checks set the number of components, or of rows, to one.

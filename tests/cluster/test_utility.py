@@ -34,10 +34,7 @@ def mean_score(X, y, n_clusters, n_components, epsilon, n_seeds=5, units="column
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("make", "options", "n_components"),
-    [
-        (make_moons, {"noise": 0.08}, 8),
-        (make_circles, {"noise": 0.05, "factor": 0.4}, 16),
-    ],
+    [(make_moons, {"noise": 0.08}, 8), (make_circles, {"noise": 0.05, "factor": 0.4}, 16)],
     ids=["moons", "circles"],
 )
 def test_dp_mog_morse_finds_shapes_that_dp_lloyd_does_not(make, options, n_components):

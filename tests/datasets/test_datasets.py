@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.datasets import load_walkers, make_loops, make_two_circles
+from tests._refusals import refuses
 
 PUBLISHED = "https://raw.githubusercontent.com/GUDHI/TDA-tutorial/master/datasets/data_acc"
 DATA = os.environ.get("SKLEARN_DPTDA_DATA")
@@ -30,8 +31,7 @@ def test_make_loops_labels_clouds_by_loops():
     X, y = make_loops(6, 50, n_loops=(0, 1, 2), random_state=0)
     assert y.tolist() == [0, 1, 2, 0, 1, 2]
     assert all(np.abs(cloud).max() < 2.5 for cloud in X)
-    with pytest.raises(ValueError, match="n_loops"):
-        make_loops(n_loops=(3,))
+    refuses("n_loops", make_loops, n_loops=(3,))
 
 
 @needs_data
@@ -44,8 +44,7 @@ def test_load_walkers_has_clouds_and_series():
 
 
 def test_load_walkers_says_what_to_do_without_data(tmp_path):
-    with pytest.raises(FileNotFoundError, match="SKLEARN_DPTDA_DATA"):
-        load_walkers(tmp_path, download=False)
+    refuses("SKLEARN_DPTDA_DATA", load_walkers, tmp_path, download=False, error=FileNotFoundError)
 
 
 def serve(path, monkeypatch):
@@ -72,8 +71,7 @@ def test_load_walkers_checks_and_stores_its_download(tmp_path, monkeypatch):
     assert len(load_walkers(tmp_path / "home").data) == 3
     parts[0] = parts[0] + 1e-9
     source.write_bytes(pickle.dumps([*parts, series.target]))
-    with pytest.raises(ValueError, match="checksum"):
-        load_walkers(tmp_path / "other")
+    refuses("checksum", load_walkers, tmp_path / "other")
 
 
 def test_load_walkers_runs_no_code_of_its_download(tmp_path, monkeypatch):
@@ -86,9 +84,7 @@ def test_load_walkers_runs_no_code_of_its_download(tmp_path, monkeypatch):
     pickle.dump(Evil(), buffer)
     source.write_bytes(buffer.getvalue())
     serve(source, monkeypatch)
-    with pytest.raises(ValueError, match="not the file"):
-        load_walkers(tmp_path / "home")
+    refuses("not the file", load_walkers, tmp_path / "home")
     assert not (tmp_path / "gotcha").exists()
     serve(tmp_path / "nowhere", monkeypatch)
-    with pytest.raises(FileNotFoundError, match="SKLEARN_DPTDA_DATA"):
-        load_walkers(tmp_path / "home")
+    refuses("SKLEARN_DPTDA_DATA", load_walkers, tmp_path / "home", error=FileNotFoundError)

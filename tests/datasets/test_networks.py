@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.datasets import load_polblogs
+from tests._refusals import refuses
 
 DATA = os.environ.get("SKLEARN_DPTDA_DATA")
 needs_data = pytest.mark.skipif(
@@ -26,11 +27,9 @@ def test_load_polblogs_has_the_published_sizes(largest, n, edges):
 
 
 def test_load_polblogs_explains_a_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="network data"):
-        load_polblogs(tmp_path)
+    refuses("network data", load_polblogs, tmp_path, error=FileNotFoundError)
 
 
 def test_load_polblogs_refuses_a_wrong_file(tmp_path):
     np.savez(tmp_path / "polblogs.npz", edges=np.zeros((0, 2), int))
-    with pytest.raises(ValueError, match="lacks"):
-        load_polblogs(tmp_path)
+    refuses("lacks", load_polblogs, tmp_path)

@@ -6,6 +6,7 @@ from sklearn.base import clone
 
 from sklearn_dptda import DiagramFeatures
 from sklearn_dptda.features import SortedLifetimes
+from tests._refusals import refuses
 
 DIAGRAMS = [np.array([[0.0, 2.0], [0.5, 1.0], [1.0, 1.25]]), np.empty((0, 2)), np.array([[0, 9.0]])]
 
@@ -42,11 +43,9 @@ def test_sorted_lifetimes_leave_out_essential_classes():
 
 @pytest.mark.parametrize("options", [{"n_lifetimes": 0}, {"upper": 0.0}])
 def test_sorted_lifetimes_refuse_the_ends_of_ranges(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        SortedLifetimes(**options).fit(DIAGRAMS)
+    refuses(next(iter(options)), SortedLifetimes(**options).fit, DIAGRAMS)
 
 
 @pytest.mark.parametrize("wrong", [[np.zeros((3, 3))], [np.array([[1.0, 0.0]])], [["a"]], 3])
 def test_sorted_lifetimes_refuse_what_is_no_diagram(wrong):
-    with pytest.raises((ValueError, TypeError)):
-        SortedLifetimes().fit_transform(wrong)
+    refuses(None, SortedLifetimes().fit_transform, wrong, error=(ValueError, TypeError))

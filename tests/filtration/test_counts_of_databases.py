@@ -4,9 +4,9 @@ import sqlite3
 from contextlib import closing
 
 import numpy as np
-import pytest
 
 from sklearn_dptda.filtration import LatticeHistogram
+from tests._refusals import refuses
 
 SHAPE, BOX = (9, 6), ([-1.1, 0.0], [1.0, 0.7])
 # Points at equal distances from two nodes, which databases round differently, are left out.
@@ -34,6 +34,5 @@ def test_lattice_histogram_refuses_counts_off_lattice():
     beside, broken = [(9, 1, 2, 0), (-1, 1, 2, 0)], [(None, 1, 2, 0), (0.5, 1, 2, 0)]
     wrong_counts = [(1, 1, 2, 3), (1, 1, 2, -1), (1, 1, np.inf, 0), (1, 1, 3.7, 0)]
     for line in beside + broken + wrong_counts:
-        with pytest.raises(ValueError, match="no counts on this lattice"):
-            histogram.update_counts([(1, 1, 2, 0), line])
+        refuses("no counts on this lattice", histogram.update_counts, [(1, 1, 2, 0), line])
     assert histogram.n_points == 0 and histogram.update_counts([]).n_points == 0

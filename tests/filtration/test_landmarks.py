@@ -23,6 +23,7 @@ from sklearn_dptda.model_selection import pipeline_guarantee, planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyBudgetExceeded, gaussian_mu
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests._refusals import refuses
 
 FEW = pytest.mark.filterwarnings("ignore:One person can change the function")
 LANDMARKS = np.random.default_rng(3).uniform(size=(7, 5))
@@ -206,8 +207,7 @@ def test_private_landmarks_that_are_equal_are_two_releases():
         return DTMFiltration(landmarks=landmarks).fit_transform([X])
 
     first, second = functions(X), functions(X)
-    with pytest.raises(ValueError, match="several boxes"):
-        PrivatePersistence(1.0).fit([*first, *second])
+    refuses("several boxes", PrivatePersistence(1.0).fit, [*first, *second])
 
 
 @pytest.mark.laws
@@ -251,11 +251,9 @@ def test_dtm_filtration_of_people_fits_landmarks_of_people():
 def test_place_histogram_refuses_other_places():
     grid = DTMFiltration(bounds=(-2, 2)).fit([X[:, :2]])
     filtration = DTMFiltration(landmarks=LANDMARKS[:, :2])
-    with pytest.raises(ValueError, match=r"X\[0\] is a histogram on a grid"):
-        filtration.fit([grid.make_histogram(X[:, :2])])
+    refuses(r"X\[0\] is a histogram on a grid", filtration.fit, [grid.make_histogram(X[:, :2])])
     histogram = filtration.fit([X[:, :2]]).make_histogram(X[:, :2])
-    with pytest.raises(ValueError, match="counts distances of points from landmarks"):
-        grid.transform([histogram])
+    refuses("counts distances of points from landmarks", grid.transform, [histogram])
     with pytest.raises(ValueError, match="landmarks, max_distance and p of this estimator"):
         clone(filtration).set_params(max_distance=0.1).fit([X[:, :2]]).transform([histogram])
     with pytest.raises(ValueError, match="same landmarks, max_distance and p can be added"):
@@ -385,8 +383,7 @@ def test_dtm_filtration_refuses_too_many_people_unpaid():
     people = pd.DataFrame({"x": np.zeros(n), "y": np.ones(n), "id": np.arange(n)})
     with PrivacyAccountant(5.0, 1e-5) as budget:
         filtration = DTMFiltration(1.0, landmarks=PrivateLandmarks(4, 1.0), groups="id")
-        with pytest.raises(ValueError, match="Lower m"):
-            filtration.fit([people])
+        refuses("Lower m", filtration.fit, [people])
         assert len(budget) == 0
 
 
@@ -395,8 +392,7 @@ def test_place_histogram_refuses_other_dimension_reach_and_memory():
     filtrations = [DTMFiltration(landmarks=complex).fit([X]) for complex in of]
     histogram = filtrations[0].make_histogram(X)
     for other in filtrations[1:]:
-        with pytest.raises(ValueError, match="landmarks, max_distance and p of this estimator"):
-            other.transform([histogram])
+        refuses("landmarks, max_distance and p of this estimator", other.transform, [histogram])
         with pytest.raises(ValueError, match="same landmarks, max_distance and p can be added"):
             histogram + other.make_histogram(X)
     with pytest.raises(ValueError, match=r"memory=1 MiB\. Use fewer landmarks"):

@@ -12,6 +12,7 @@ from sklearn_dptda import (
 )
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import LatticeHistogram
+from tests._refusals import refuses
 
 
 def grid_nodes(axes):
@@ -109,10 +110,8 @@ def test_lattice_histogram_of_parts_adds_up(estimator):
         np.testing.assert_array_equal(item.values, results[0].values)
         assert item.n_points == 1000 and item.sensitivity == results[0].sensitivity
     other = LatticeHistogram((-3, 3.5), (5, 5)).update(X)
-    with pytest.raises(ValueError, match="same lattice"):
-        merged + other
-    with pytest.raises(ValueError, match="make_histogram"):
-        estimator.transform([other])
+    refuses("same lattice", lambda: merged + other)
+    refuses("make_histogram", estimator.transform, [other])
 
 
 def test_kernel_distance_filtration_equals_definition(rng):

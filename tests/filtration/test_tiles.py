@@ -12,6 +12,7 @@ from sklearn_dptda.filtration._nearest_sums import (
     nearest_squared,
     scattered_sums,
 )
+from tests._refusals import refuses
 from tests.filtration.test_measure import grid_nodes
 
 
@@ -207,14 +208,12 @@ def test_compiled_sums_refuse_arrays_of_other_sizes():
         with pytest.raises(ValueError, match="size"):
             compiled.sums_at_places(points, places, tops, sums, *sizes, 1, 1.0, 1.0, 1.0, 0.0)
     compiled.sums_at_places(points, places, tops, sums, *good, 1, 1.0, 1.0, 1.0, 0.0)
-    with pytest.raises(ValueError, match="size"):
-        compiled.smallest_first(np.zeros(5), 1, 6, 2)
+    refuses("size", compiled.smallest_first, np.zeros(5), 1, 6, 2)
     # What is no number ends a call, too.
     compiled.smallest_first(np.full((1, 5), np.nan), 1, 5, 2)
     fixed = np.zeros(5)
     fixed.setflags(write=False)
-    with pytest.raises((ValueError, BufferError)):
-        compiled.smallest_first(fixed, 1, 5, 2)
+    refuses(None, compiled.smallest_first, fixed, 1, 5, 2, error=(ValueError, BufferError))
 
 
 def test_a_long_computation_is_announced_before_it_begins(monkeypatch):

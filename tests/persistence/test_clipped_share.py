@@ -8,24 +8,15 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from sklearn_dptda import (
-    DTMFiltration,
-    PersistenceProfile,
-    PrivateBettiNumbers,
-    PrivatePersistence,
-)
+from sklearn_dptda import DTMFiltration, PersistenceProfile, PrivateBettiNumbers, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import (
-    NoiseSource,
-    NoiseWarning,
-    PrivacyAccountant,
-    pure_rho,
-)
+from sklearn_dptda.privacy import NoiseSource, NoiseWarning, PrivacyAccountant, pure_rho
 from sklearn_dptda.privacy.neighbours import cloud_neighbours
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from sklearn_dptda.utils.estimator_checks import privacy_checks
+from tests._refusals import refuses_unpaid
 
 # A twentieth of epsilon, as the documentation of clipped_share states.
 CLIPPED_SHARE = 0.05
@@ -166,11 +157,9 @@ def test_clipped_share_passes_the_privacy_checks():
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-15, 1e-6])
 def test_clipped_share_refuses_an_epsilon_too_small_for_the_count_unpaid(epsilon):
-    accountant, F = PrivacyAccountant(10.0), functions(X)
-    private = PrivatePersistence(epsilon, clipped_share=True, accountant=accountant)
-    with pytest.raises(ValueError, match="epsilon must be between"):
-        private.fit(F)
-    assert len(accountant) == 0
+    F = functions(X)
+    private = PrivatePersistence(epsilon, clipped_share=True)
+    refuses_unpaid("epsilon must be between", private.fit, F)
 
 
 @pytest.mark.parametrize("keyed", [False, True])

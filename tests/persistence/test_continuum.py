@@ -37,8 +37,7 @@ def summaries(diagrams, target):
 
 @pytest.mark.laws
 @pytest.mark.parametrize(
-    "diagram",
-    [[[0.1, 0.8], [0.2, 0.6], [0.5, 0.55]], [[0.3, 0.4], [0.3, 0.41]]],
+    "diagram", [[[0.1, 0.8], [0.2, 0.6], [0.5, 0.55]], [[0.3, 0.4], [0.3, 0.41]]]
 )
 def test_exact_sampler_agrees_with_rejection_in_the_continuum(diagram):
     # 300 draws each, and 2 x 3 tests at a false-alarm rate of 1e-6 each.

@@ -28,6 +28,7 @@ from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_o
 from sklearn_dptda.persistence._private_grid_persistence import GridFunction
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
 from sklearn_dptda.published import PublishedPersistence
+from tests._refusals import refuses
 from tests.persistence._variants import variant
 
 SIZE = 6
@@ -322,8 +323,7 @@ def test_epsilon_for_error_recommends_no_infinite_epsilon():
     # Above the range there are no errors, whatever the floor.
     loops, beyond = PrivatePersistence(homology_dimensions=1), {"floor": 1.5, "n_features": 0}
     assert epsilon_for_error(1.00886538, loops, 0.1277157041889031, 1.0, **beyond) < 4
-    with pytest.raises(ValueError, match="mcmc"):
-        epsilon_for_error(0.25, PublishedPersistence(), 0.3, 2.0)
+    refuses("mcmc", epsilon_for_error, 0.25, PublishedPersistence(), 0.3, 2.0)
 
 
 def test_private_persistence_adds_the_error_of_a_lattice_and_warns():
@@ -360,10 +360,8 @@ def test_error_bounds_refuse_bad_numbers(options):
     message = next(iter(options))
     public = {"sensitivity": 0.01, "upper": 1.0, **options}
     for function in (bottleneck_error_bound, noise_floor):
-        with pytest.raises(ValueError, match=message):
-            function(PrivatePersistence(), **public)
-    with pytest.raises(ValueError, match=message):
-        epsilon_for_error(0.1, PrivatePersistence(), **public)
+        refuses(message, function, PrivatePersistence(), **public)
+    refuses(message, epsilon_for_error, 0.1, PrivatePersistence(), **public)
 
 
 def test_bottleneck_error_bound_checks_parameters_that_no_fit_has():
@@ -375,10 +373,8 @@ def test_bottleneck_error_bound_of_more_features_than_points_is_infinite():
     private = PrivatePersistence(5.0, max_points=2)
     assert math.isinf(bottleneck_error_bound(private, 0.001, 1.0, n_features=3))
     assert math.isfinite(bottleneck_error_bound(private, 0.001, 1.0, n_features=2))
-    with pytest.raises(ValueError, match="mcmc"):
-        noise_floor(PublishedPersistence(), 0.01, 1.0)
-    with pytest.raises(ValueError, match="error"):
-        epsilon_for_error(0.0, private, 0.01, 1.0)
+    refuses("mcmc", noise_floor, PublishedPersistence(), 0.01, 1.0)
+    refuses("error", epsilon_for_error, 0.0, private, 0.01, 1.0)
 
 
 def test_birth_volumes_bound_enumerated_balls():

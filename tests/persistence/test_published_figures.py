@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from gudhi import RipsComplex
 
-from sklearn_dptda import (
-    CubicalPersistence,
-    DTMFiltration,
-    bottleneck_distance,
-)
+from sklearn_dptda import CubicalPersistence, DTMFiltration, bottleneck_distance
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.published import dtm_worst_case
 

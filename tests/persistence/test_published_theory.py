@@ -15,6 +15,7 @@ from sklearn_dptda.published import (
     published_error_floor,
     sampling_error_bound,
 )
+from tests._refusals import refuses
 
 SIZE = 5
 # A set of diameter 5 and twenty points, of mass 0.5: Delta is diam / (m n) = 0.5 for one dimension.
@@ -224,8 +225,7 @@ def test_sampling_error_bound_falls_with_the_root_of_n():
     ],
 )
 def test_published_error_bounds_refuse_bad_numbers(function, numbers, name):
-    with pytest.raises(ValueError, match=name):
-        function(**{"epsilon": 1.0, "n": 100, "m": 0.2, "diameter": 1.0, **numbers})
+    refuses(name, function, **{"epsilon": 1.0, "n": 100, "m": 0.2, "diameter": 1.0, **numbers})
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from sklearn_dptda import bottleneck_distance
 from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
 from sklearn_dptda.persistence._shifted import Dilations, Shifts, saturates_matrix
+from tests._refusals import refuses
 
 INF = math.inf
 PAIR = np.array([[1.0, 3.0], [0.5, 1.0]])
@@ -119,20 +120,14 @@ def test_saturates_matrix_by_hand():
 
 
 def test_shifted_distances_refuse_bad_input():
-    with pytest.raises(ValueError, match="scale"):
-        shift_invariant_bottleneck_distance(PAIR, PAIR, scale="root")
-    with pytest.raises(ValueError, match="positive"):
-        shift_invariant_bottleneck_distance([[0, 1]], PAIR, scale="log")
-    with pytest.raises(ValueError, match="negative"):
-        dilation_dissimilarity([[-1, 1]], PAIR)
-    with pytest.raises(ValueError, match="first"):
-        dilation_dissimilarity([[2, 1]], PAIR)
+    refuses("scale", shift_invariant_bottleneck_distance, PAIR, PAIR, scale="root")
+    refuses("positive", shift_invariant_bottleneck_distance, [[0, 1]], PAIR, scale="log")
+    refuses("negative", dilation_dissimilarity, [[-1, 1]], PAIR)
+    refuses("first", dilation_dissimilarity, [[2, 1]], PAIR)
     for tol in (0.0, -1.0, np.nan, np.inf):
         for distance in (shift_invariant_bottleneck_distance, dilation_dissimilarity):
-            with pytest.raises(ValueError, match="tol"):
-                distance(PAIR, PAIR, tol=tol)
-    with pytest.raises(ValueError, match="infinite birth"):
-        shift_invariant_bottleneck_distance([[-np.inf, 0]], PAIR)
+            refuses("tol", distance, PAIR, PAIR, tol=tol)
+    refuses("infinite birth", shift_invariant_bottleneck_distance, [[-np.inf, 0]], PAIR)
 
 
 @pytest.mark.laws

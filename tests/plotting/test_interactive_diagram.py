@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
+from tests._refusals import refuses
 
 pytestmark = pytest.mark.conformance
 
@@ -32,5 +33,4 @@ def test_to_plotly_of_a_plain_diagram_has_no_band():
 
 def test_to_plotly_without_plotly_names_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly", None)
-    with pytest.raises(ImportError, match="interactive"):
-        PersistenceDiagramDisplay(DIAGRAMS).to_plotly()
+    refuses("interactive", PersistenceDiagramDisplay(DIAGRAMS).to_plotly, error=ImportError)

@@ -11,6 +11,7 @@ from sklearn_dptda.cluster import DPToMATo, ToMATo
 from sklearn_dptda.plotting import FiltrationDisplay, PersistenceDiagramDisplay, plot_audit
 from sklearn_dptda.plotting._filtration_display import longest_cycle
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon
+from tests._refusals import refuses
 
 pytestmark = pytest.mark.conformance
 
@@ -25,8 +26,7 @@ def test_filtration_display_shows_each_number_of_coordinates(d, rng):
 
 def test_filtration_display_refuses_four_dimensions(rng):
     item = DTMFiltration(0.2, bounds=(0, 1), resolution=3).fit_transform([rng.random((9, 4))])[0]
-    with pytest.raises(ValueError, match="three dimensions"):
-        FiltrationDisplay(item).plot()
+    refuses("three dimensions", FiltrationDisplay(item).plot)
 
 
 @pytest.mark.parametrize("dimensions", [(0, 1), 1])
@@ -110,8 +110,7 @@ def test_persistence_diagram_display_shows_prominent_peaks(blobs, n_clusters):
 
 
 def test_persistence_diagram_display_refuses_unfitted_clusters():
-    with pytest.raises(NotFittedError):
-        PersistenceDiagramDisplay.from_estimator(ToMATo())
+    refuses(None, PersistenceDiagramDisplay.from_estimator, ToMATo(), error=NotFittedError)
 
 
 def test_plot_audit_shows_counts_and_event():

@@ -44,8 +44,7 @@ def test_guarantee_is_frozen_and_pickles():
 
 
 @pytest.mark.parametrize(
-    "bad",
-    [{"epsilon": -1.0}, {"epsilon": float("nan")}, {"delta": 1.0}, {"adjacency": "both"}],
+    "bad", [{"epsilon": -1.0}, {"epsilon": float("nan")}, {"delta": 1.0}, {"adjacency": "both"}]
 )
 def test_guarantee_refuses_impossible_numbers(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):

@@ -20,15 +20,10 @@ from sklearn_dptda.privacy import (
     _whole_file,
 )
 from sklearn_dptda.privacy._guarantee import Budget
-from sklearn_dptda.privacy._ledger import (
-    _CREATE_BUDGET,
-    _CREATE_SPEND,
-    Ledger,
-    State,
-    _insertion,
-)
+from sklearn_dptda.privacy._ledger import _CREATE_BUDGET, _CREATE_SPEND, Ledger, State, _insertion
 from sklearn_dptda.privacy._ledger_stores import last_mark, shown_location
 from tests._fragile import KILL, wait_until
+from tests._refusals import refuses
 from tests.privacy._forked import Child
 from tests.privacy._private_mean import PrivateMean
 
@@ -91,11 +86,9 @@ def test_ledger_keeps_its_budget_and_payments(ledger_path):
     assert first.spends()["what"].tolist() == ["a", "b"]
     assert PrivacyAccountant.open(path, 1.0, 1e-6).total() == pytest.approx((0.6, 1e-7))
     for other in ({"epsilon": 2.0}, {"delta": 0.0}, {"delta": 1e-6, "composition": "zcdp"}):
-        with pytest.raises(ValueError, match="has the budget epsilon=1"):
-            PrivacyAccountant.open(path, **other)
+        refuses("has the budget epsilon=1", PrivacyAccountant.open, path, **other)
     assert PrivacyAccountant.open(path, delta=1e-6).epsilon == 1.0
-    with pytest.raises(PrivacyBudgetExceeded):
-        first.spend(0.5)
+    refuses(None, first.spend, 0.5, error=PrivacyBudgetExceeded)
     again = pickle.loads(pickle.dumps(second))
     assert again.path == path and len(again) == 2
 
@@ -103,8 +96,7 @@ def test_ledger_keeps_its_budget_and_payments(ledger_path):
 def test_accountant_makes_no_ledger_over_another(ledger_path):
     PrivacyAccountant(1.0, path=ledger_path).spend(0.9)
     for budget in (1.0, 5.0, np.inf):
-        with pytest.raises(PrivacyLedgerError, match="already"):
-            PrivacyAccountant(budget, path=ledger_path)
+        refuses("already", PrivacyAccountant, budget, path=ledger_path, error=PrivacyLedgerError)
     assert PrivacyAccountant.open(ledger_path).remaining().epsilon == pytest.approx(0.1)
 
 
@@ -140,8 +132,7 @@ def test_ledger_loses_no_payment_of_racing_and_killed_processes(ledger_path):
     # The ledger works after the kill, up to the last unit.
     for _ in range(160 - len(ledger)):
         accountant.spend(0.001)
-    with pytest.raises(PrivacyBudgetExceeded):
-        accountant.spend(0.001)
+    refuses(None, accountant.spend, 0.001, error=PrivacyBudgetExceeded)
 
 
 @pytest.mark.engines
@@ -177,8 +168,7 @@ def test_ledger_refuses_handles_of_another_ledger(ledger_path):
     accountant = PrivacyAccountant(1.0, path=ledger_path)
     accountant.spend(0.9)
     accountant._ledger.id = "0" * 32
-    with pytest.raises(PrivacyLedgerError, match="not the one"):
-        accountant.spend(0.1)
+    refuses("not the one", accountant.spend, 0.1, error=PrivacyLedgerError)
 
 
 # Files only.
@@ -200,18 +190,15 @@ def look(path, query):
 def unusable(accountant, match):
     """The release is refused, and nothing of it exists."""
     estimator = PrivateMean(0.1, bounds=(0, 1), accountant=accountant)
-    with pytest.raises(PrivacyLedgerError, match=match):
-        estimator.fit(X)
+    refuses(match, estimator.fit, X, error=PrivacyLedgerError)
     assert not hasattr(estimator, "mean_")
 
 
 def test_ledger_file_refuses_bytes_that_are_no_database(tmp_path):
     path = tmp_path / "a.db"
     path.write_bytes(b"This is no ledger. " * 100)
-    with pytest.raises(PrivacyLedgerError, match="not a database"):
-        PrivacyAccountant.open(path)
-    with pytest.raises(PrivacyLedgerError, match="already"):
-        PrivacyAccountant(1.0, path=path)
+    refuses("not a database", PrivacyAccountant.open, path, error=PrivacyLedgerError)
+    refuses("already", PrivacyAccountant, 1.0, path=path, error=PrivacyLedgerError)
     path.unlink()
     accountant = PrivacyAccountant(1.0, path=path)
     content = bytearray(path.read_bytes())
@@ -241,8 +228,7 @@ def test_ledger_refuses_a_budget_that_nobody_wrote(tmp_path, column):
     for value in DAMAGES[column]:
         edit(path, f"UPDATE privacy_budget SET {column} = {value}")
         for moved in (False, True):
-            with pytest.raises(PrivacyLedgerError, match="damaged"):
-                PrivacyAccountant.open(path, moved=moved)
+            refuses("damaged", PrivacyAccountant.open, path, moved=moved, error=PrivacyLedgerError)
     edit(path, f"UPDATE privacy_budget SET {column} = {before}")
     assert PrivacyAccountant.open(path).remaining().epsilon == 0.5
 
@@ -254,8 +240,7 @@ def test_ledger_shows_no_line_that_nobody_wrote(tmp_path):
     lines = ("'{'", "'[]'", "x'80'", f"'{'[' * 100_000}'")
     for change in ("epsilon = 'x'", *(f"epsilon = 0.5, parameters = {line}" for line in lines)):
         edit(path, f"UPDATE privacy_spend SET {change}")
-        with pytest.raises(PrivacyLedgerError, match="damaged"):
-            accountant.spends()
+        refuses("damaged", accountant.spends, error=PrivacyLedgerError)
     edit(path, "UPDATE privacy_spend SET parameters = '{}'")
     assert len(accountant.spends()) == 1
 
@@ -290,8 +275,7 @@ def test_ledger_raises_its_own_errors_for_damaged_bytes(tmp_path):
 @pytest.mark.parametrize("path", ["", b"", "a\0b"])
 def test_accountant_refuses_a_path_that_names_nothing(path):
     for make in (lambda: PrivacyAccountant(1.0, path=path), lambda: PrivacyAccountant.open(path)):
-        with pytest.raises(ValueError, match="path must name"):
-            make()
+        refuses("path must name", make)
 
 
 def test_ledger_file_that_vanished_does_not_come_back_empty(tmp_path):
@@ -324,10 +308,8 @@ def test_ledger_refuses_and_keeps_another_database(tmp_path):
         connection.execute("CREATE TABLE recipes (name TEXT)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(PrivacyLedgerError, match="not a privacy ledger"):
-        PrivacyAccountant.open(path)
-    with pytest.raises(PrivacyLedgerError, match="already"):
-        PrivacyAccountant(1.0, path=path)
+    refuses("not a privacy ledger", PrivacyAccountant.open, path, error=PrivacyLedgerError)
+    refuses("already", PrivacyAccountant, 1.0, path=path, error=PrivacyLedgerError)
     assert path.read_bytes() == before
 
 
@@ -339,22 +321,18 @@ def test_ledger_file_that_was_cut_off_is_not_new(tmp_path):
     for suffix in ("-wal", "-shm"):
         (tmp_path / f"a.db{suffix}").unlink(missing_ok=True)
     unusable(accountant, "cannot be used")
-    with pytest.raises(PrivacyLedgerError, match="lost its budget"):
-        PrivacyAccountant.open(path)
+    refuses("lost its budget", PrivacyAccountant.open, path, error=PrivacyLedgerError)
     for budget in (1.0, np.inf):
-        with pytest.raises(PrivacyLedgerError, match="already"):
-            PrivacyAccountant(budget, path=path)
+        refuses("already", PrivacyAccountant, budget, path=path, error=PrivacyLedgerError)
     unusable(accountant, "cannot be used")
 
 
 def test_accountant_open_makes_nothing_at_a_mistyped_path(tmp_path):
     PrivacyAccountant(1.0, path=tmp_path / "ledger.db")
     for mistyped in (tmp_path / "leger.db", f"sqlite+pysqlite:///{tmp_path / 'leger.db'}"):
-        with pytest.raises(PrivacyLedgerError, match="unable to open"):
-            PrivacyAccountant.open(mistyped)
+        refuses("unable to open", PrivacyAccountant.open, mistyped, error=PrivacyLedgerError)
     assert [p.name for p in tmp_path.glob("*.db*")] == ["ledger.db"]
-    with pytest.raises(TypeError, match="epsilon"):
-        PrivacyAccountant(path=tmp_path / "leger.db")
+    refuses("epsilon", PrivacyAccountant, path=tmp_path / "leger.db", error=TypeError)
 
 
 def test_accountant_names_a_missing_folder(tmp_path):
@@ -400,8 +378,7 @@ def test_ledger_in_memory_is_shared_by_a_fork():
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert len(accountant) == 2
-    with pytest.raises(PrivacyBudgetExceeded):
-        accountant.spend(0.1)
+    refuses(None, accountant.spend, 0.1, error=PrivacyBudgetExceeded)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -415,8 +392,7 @@ def test_ledger_in_memory_that_is_not_shared_is_refused_in_a_fork(monkeypatch):
         try:
             tempfile.tempdir = None
             for attempt in (lambda: accountant.spend(1.0), lambda: pickle.dumps(accountant)):
-                with pytest.raises(PrivacyLedgerError, match="another process"):
-                    attempt()
+                refuses("another process", attempt, error=PrivacyLedgerError)
             code = 0
         finally:
             os._exit(code)
@@ -495,8 +471,7 @@ def test_accountant_takes_sqlite_urls_of_files(tmp_path, scheme):
     PrivacyAccountant(1.0, path=f"{scheme}:///{tmp_path / 'a.db'}").spend(0.1)
     assert len(PrivacyAccountant.open(tmp_path / "a.db")) == 1
     for unusable_url in (f"{scheme}:///", f"{scheme}:///:memory:", f"{scheme}:///a.db?mode=ro"):
-        with pytest.raises(ValueError, match="path is not a valid SQLite URL"):
-            PrivacyAccountant(1.0, path=unusable_url)
+        refuses("path is not a valid SQLite URL", PrivacyAccountant, 1.0, path=unusable_url)
 
 
 def test_accountant_takes_strange_file_names(tmp_path):
@@ -513,9 +488,8 @@ def test_ledger_server_tells_who_lost_the_race(fresh_database):
     answers = []
 
     def loser():
-        with pytest.raises(PrivacyLedgerError) as caught:
-            PrivacyAccountant(1.0, path=fresh_database)
-        answers.append(str(caught.value))
+        said = refuses(None, PrivacyAccountant, 1.0, path=fresh_database, error=PrivacyLedgerError)
+        answers.append(said)
 
     winner = _ledger_stores.make_store(fresh_database)
     thread = threading.Thread(target=loser, daemon=True)
@@ -573,8 +547,7 @@ def test_shown_location_hides_passwords():
 
 def test_accountant_refuses_unknown_urls():
     pytest.importorskip("sqlalchemy")
-    with pytest.raises(ValueError, match="path"):
-        PrivacyAccountant(1.0, path="nosuchdatabase://host/name")
+    refuses("path", PrivacyAccountant, 1.0, path="nosuchdatabase://host/name")
 
 
 def test_ledger_creation_never_removes_what_was_committed(tmp_path, monkeypatch):
@@ -587,12 +560,10 @@ def test_ledger_creation_never_removes_what_was_committed(tmp_path, monkeypatch)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Ledger, "create", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        PrivacyAccountant(1.0, path=path)
+    refuses(None, PrivacyAccountant, 1.0, path=path, error=KeyboardInterrupt)
     monkeypatch.undo()
     PrivacyAccountant.open(path).spend(0.9)
-    with pytest.raises(PrivacyLedgerError, match="already"):
-        PrivacyAccountant(1.0, path=path)
+    refuses("already", PrivacyAccountant, 1.0, path=path, error=PrivacyLedgerError)
 
     # Right after the file has got its name.
     def spends_and_fails(folder):
@@ -601,8 +572,7 @@ def test_ledger_creation_never_removes_what_was_committed(tmp_path, monkeypatch)
 
     second = tmp_path / "b.db"
     monkeypatch.setattr(_whole_file, "sync_folder", spends_and_fails)
-    with pytest.raises(KeyboardInterrupt):
-        PrivacyAccountant(1.0, path=second)
+    refuses(None, PrivacyAccountant, 1.0, path=second, error=KeyboardInterrupt)
     assert PrivacyAccountant.open(second).remaining().epsilon == pytest.approx(0.1)
 
 
@@ -638,8 +608,7 @@ def test_ledger_file_is_made_without_links(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", fails)
     path = tmp_path / "a.db"
     PrivacyAccountant(1.0, path=path).spend(0.25)
-    with pytest.raises(PrivacyLedgerError, match="already"):
-        PrivacyAccountant(1.0, path=path)
+    refuses("already", PrivacyAccountant, 1.0, path=path, error=PrivacyLedgerError)
     assert PrivacyAccountant.open(path).remaining().epsilon == 0.75
 
 
@@ -688,8 +657,7 @@ def test_ledger_creation_that_fails_leaves_nothing(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(State, "new", fails)
-    with pytest.raises(KeyboardInterrupt):
-        PrivacyAccountant(1.0, path=path)
+    refuses(None, PrivacyAccountant, 1.0, path=path, error=KeyboardInterrupt)
     monkeypatch.undo()
     assert not list(tmp_path.iterdir())
     PrivacyAccountant(1.0, path=path)

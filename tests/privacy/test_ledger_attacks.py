@@ -21,6 +21,7 @@ from sklearn_dptda.privacy import (
     _ledger_stores,
 )
 from sklearn_dptda.privacy._ledger_stores import last_mark
+from tests._refusals import refuses
 from tests.privacy.conftest import PATIENTLY, _find, start_on_free_port
 
 GUARANTEES = Path(__file__).parents[2] / "doc" / "guarantees.md"
@@ -78,8 +79,7 @@ def copy(folder, monkeypatch):
 def hard_link(folder, monkeypatch):
     path = ledger(folder)
     os.link(path, path + "2")
-    with pytest.raises(PrivacyLedgerError, match="several names"):
-        PrivacyAccountant.open(path)
+    refuses("several names", PrivacyAccountant.open, path, error=PrivacyLedgerError)
     said = answer(path + "2")
     os.unlink(path + "2")
     assert answer(path) == "accepted"
@@ -100,8 +100,7 @@ def move(folder, monkeypatch):
     path = ledger(folder)
     old = PrivacyAccountant.open(path)
     os.rename(path, path + "2")
-    with pytest.raises(PrivacyLedgerError):
-        old.spend(0.1)
+    refuses(None, old.spend, 0.1, error=PrivacyLedgerError)
     return answer(path + "2")
 
 
@@ -154,8 +153,7 @@ def restore(folder, monkeypatch):
     shutil.copyfile(backup(path), path)
     assert os.stat(path).st_ino == number
     for attempt in (opened.remaining, opened.spends, lambda: opened.spend(0.1)):
-        with pytest.raises(PrivacyLedgerError, match="lacks payments"):
-            attempt()
+        refuses("lacks payments", attempt, error=PrivacyLedgerError)
     return answer(path)
 
 
@@ -177,8 +175,7 @@ def restore_and_say_so(folder, monkeypatch):
     # Doing it twice restores no more budget.
     shutil.copyfile(path + ".backup", path)
     assert PrivacyAccountant.open(path, moved=True).remaining().epsilon == 0.25
-    with pytest.raises(PrivacyBudgetExceeded):
-        PrivacyAccountant.open(path).spend(0.5)
+    refuses(None, PrivacyAccountant.open(path).spend, 0.5, error=PrivacyBudgetExceeded)
     said = answer(path, 0.25)
     assert PrivacyAccountant.open(path).spends()["epsilon"].tolist() == [0.25, 0.25]
     assert len(PrivacyAccountant.open(path)) == 3
@@ -264,8 +261,7 @@ def made_anew(folder, monkeypatch):
     old = PrivacyAccountant.open(path)
     os.unlink(path)
     ledger(folder)
-    with pytest.raises(PrivacyLedgerError):
-        old.spend(0.1)
+    refuses(None, old.spend, 0.1, error=PrivacyLedgerError)
     return answer(path)
 
 
@@ -373,11 +369,9 @@ def dropped(folder, server):
     path = server.ledger("one")
     old = PrivacyAccountant.open(path)
     server.administer("DROP DATABASE one")
-    with pytest.raises(PrivacyLedgerError):
-        old.spend(0.1)
+    refuses(None, old.spend, 0.1, error=PrivacyLedgerError)
     server.ledger("one")
-    with pytest.raises(PrivacyLedgerError):
-        old.spend(0.1)
+    refuses(None, old.spend, 0.1, error=PrivacyLedgerError)
     return answer(path)
 
 
@@ -491,8 +485,7 @@ def test_last_mark_follows_payments_in_two_files(tmp_path, monkeypatch):
     for i in range(5):
         accountant.spend(0.125)
         assert marked(accountant) == i + 1
-    with pytest.raises(PrivacyBudgetExceeded):
-        accountant.spend(1.0)
+    refuses(None, accountant.spend, 1.0, error=PrivacyBudgetExceeded)
     files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
     assert sorted(path.name for path in files) == ["4", "5"]
     assert files[0].parent.stat().st_mode & 0o077 == 0 or os.name != "posix"
@@ -516,8 +509,7 @@ def test_last_mark_refuses_a_damaged_file(tmp_path):
     place = last_mark(accountant._ledger.id)[0].strip("'")
     for text in ("", "[]", "{", "[" * 100_000, '{"more": 1}', '{"number": -1}'):
         Path(place).write_text(text)
-        with pytest.raises(PrivacyLedgerError, match=r"ledgers.*damaged"):
-            accountant.spend(0.5)
+        refuses(r"ledgers.*damaged", accountant.spend, 0.5, error=PrivacyLedgerError)
     os.unlink(place)
     accountant.spend(0.5)
 
@@ -531,8 +523,7 @@ def test_last_mark_warns_of_a_home_that_cannot_be_written(tmp_path, monkeypatch)
     with pytest.warns(RuntimeWarning, match="XDG_STATE_HOME"):
         assert left(tmp_path / "a.db") == 0.5
     # If warnings are errors, nothing is created and nothing is spent.
-    with pytest.raises(RuntimeWarning):
-        PrivacyAccountant(1.0, path=tmp_path / "b.db")
+    refuses(None, PrivacyAccountant, 1.0, path=tmp_path / "b.db", error=RuntimeWarning)
     assert not (tmp_path / "b.db").exists()
 
 
@@ -552,8 +543,7 @@ def test_last_mark_pays_once_when_the_disk_is_full(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(RuntimeWarning, match="No space"):
-        accountant.spend(0.25)
+    refuses("No space", accountant.spend, 0.25, error=RuntimeWarning)
     assert accountant.total().epsilon == 0
     with pytest.warns(RuntimeWarning, match="No space"):
         accountant.spend(0.25)

@@ -22,22 +22,13 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
-from sklearn_dptda import (
-    CubicalPersistence,
-    DTMFiltration,
-    PersistenceProfile,
-    PrivatePersistence,
-)
+from sklearn_dptda import CubicalPersistence, DTMFiltration, PersistenceProfile, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.model_selection import IncompleteReleases, release_once, release_replicates
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import (
-    PrivacyAccountant,
-    PrivacyBudgetExceeded,
-    PrivacyLedgerError,
-)
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
 from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._ledger import Ledger
 from sklearn_dptda.privacy._ledger_stores import folder_of
@@ -50,6 +41,7 @@ from sklearn_dptda.utils._privacy_checks._check_inputs import released
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
 from tests._fragile import KILL
+from tests._refusals import refuses
 from tests.privacy._forked import Child
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
@@ -155,10 +147,7 @@ UNREADABLE = [
     ),
     (archive({"release.json": '{"format_version": 2, "release": []}'}), "a newer version"),
     (archive({"release.json": "[" * 100_000}), "damaged"),
-    (
-        archive({"release.json": '{"format_version": 1, "release": {"array": 1e400}}'}),
-        "damaged",
-    ),
+    (archive({"release.json": '{"format_version": 1, "release": {"array": 1e400}}'}), "damaged"),
     (archive({"release.json": _SPARSE, "0.npy": npy(1.0), "1.npy": npy(9**9)}), "damaged"),
     # A megabyte that would expand to a gigabyte.
     (archive({"release.json": "{}"}, zipfile.ZIP_DEFLATED), "damaged"),
@@ -167,14 +156,12 @@ UNREADABLE = [
 
 def test_from_bytes_refuses_damage_and_runs_nothing():
     for content, message in UNREADABLE:
-        with pytest.raises(ValueError, match=message):
-            from_bytes(content)
+        refuses(message, from_bytes, content)
 
 
 def test_to_bytes_refuses_other_objects():
     for value in (object(), lambda: 0, {1: {2, 3}}, np.zeros(1, dtype="V3")):
-        with pytest.raises(TypeError, match="is not a number, string or array"):
-            to_bytes(value)
+        refuses("is not a number, string or array", to_bytes, value, error=TypeError)
 
 
 def test_ledger_returns_releases_on_another_day(ledger_path):
@@ -196,14 +183,10 @@ def test_ledger_returns_releases_on_another_day(ledger_path):
     assert same(stored["transform"], returned) and same(stored["cap_"], diagrams.cap_)
     assert same(stored["clipped_share_"], diagrams.clipped_share_)
     assert same(again.release(third.key)["transform"], profile)
-    with pytest.raises(LookupError, match="was not stored"):
-        again.release(last.key)
-    with pytest.raises(LookupError, match="nothing was paid"):
-        again.release("0" * 32)
-    with pytest.raises(LookupError, match="nothing was paid"):
-        again.release("a name")
-    with pytest.raises(ValueError, match="name must be a string"):
-        again.release("")
+    refuses("was not stored", again.release, last.key, error=LookupError)
+    refuses("nothing was paid", again.release, "0" * 32, error=LookupError)
+    refuses("nothing was paid", again.release, "a name", error=LookupError)
+    refuses("name must be a string", again.release, "")
 
 
 PRIVATE = {
@@ -258,14 +241,11 @@ def test_accountant_store_writes_large_releases_to_files(tmp_path):
     (file,) = (tmp_path / "a.db.releases").iterdir()
     assert path.stat().st_size < 1e5 < file.stat().st_size
     budget.spend(0.1, key="d" * 32)
-    with pytest.raises(ValueError, match=r"2\.29 MiB"):
-        budget.store("d" * 32, huge)
+    refuses(r"2\.29 MiB", budget.store, "d" * 32, huge)
     file.write_bytes(b"other")
-    with pytest.raises(PrivacyLedgerError, match="damaged"):
-        budget.release("b" * 32)
+    refuses("damaged", budget.release, "b" * 32, error=PrivacyLedgerError)
     file.unlink()
-    with pytest.raises(PrivacyLedgerError, match="No such file"):
-        budget.release("b" * 32)
+    refuses("No such file", budget.release, "b" * 32, error=PrivacyLedgerError)
     assert len(budget) == 4
 
 
@@ -311,13 +291,11 @@ def test_fit_loses_no_release_on_a_full_disk(tmp_path, monkeypatch, action):
 
 def test_accountant_store_needs_a_payment_and_stores_once(tmp_path):
     budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
-    with pytest.raises(PrivacyLedgerError, match="Nothing was paid"):
-        budget.store("a" * 32, 1.0)
+    refuses("Nothing was paid", budget.store, "a" * 32, 1.0, error=PrivacyLedgerError)
     budget.spend(1.0, key="a" * 32)
     budget.store("a" * 32, 1.0)
     budget.store("a" * 32, 1.0)
-    with pytest.raises(PrivacyLedgerError, match="Another release"):
-        budget.store("a" * 32, 2.0)
+    refuses("Another release", budget.store, "a" * 32, 2.0, error=PrivacyLedgerError)
     assert budget.release("a" * 32) == 1.0
 
 
@@ -325,16 +303,14 @@ def test_accountant_store_takes_rounding_for_no_second_draw(tmp_path):
     array = np.random.default_rng(0).uniform(size=(5, 3))
     assert to_bytes(array) == to_bytes(np.asfortranarray(array))
     assert to_bytes(array) == to_bytes(np.repeat(array, 2, axis=0)[::2])
-    with pytest.raises(TypeError, match="MaskedArray"):
-        to_bytes(np.ma.array([1, 999], mask=[0, 1]))
+    refuses("MaskedArray", to_bytes, np.ma.array([1, 999], mask=[0, 1]), error=TypeError)
     budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
     budget.spend(1.0, key="a" * 32)
     budget.store("a" * 32, {"x": array})
     budget.store("a" * 32, {"x": np.nextafter(array, 2)})
     assert same(budget.release("a" * 32)["x"], array)
     for other in (array + 1e-6, array[:-1], {"x": 1}):
-        with pytest.raises(PrivacyLedgerError, match="Another release"):
-            budget.store("a" * 32, {"x": other})
+        refuses("Another release", budget.store, "a" * 32, {"x": other}, error=PrivacyLedgerError)
 
 
 @pytest.mark.parametrize(
@@ -350,8 +326,7 @@ def test_accountant_store_tells_apart_draws_of_any_size(first, second, tmp_path)
     budget.spend(1.0, key="a" * 32)
     budget.store("a" * 32, np.asarray(first))
     budget.store("a" * 32, np.asarray(first))
-    with pytest.raises(PrivacyLedgerError, match="Another release"):
-        budget.store("a" * 32, np.asarray(second))
+    refuses("Another release", budget.store, "a" * 32, np.asarray(second), error=PrivacyLedgerError)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="symbolic links and modes of POSIX")
@@ -382,8 +357,7 @@ def test_accountant_release_opens_no_file_of_another_digest(tmp_path, monkeypatc
     for other in ("", ".", str(elsewhere), "../elsewhere", "x" * 64, 5, b"a"):
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("UPDATE privacy_release SET digest = ?, content = NULL", (other,))
-        with pytest.raises(PrivacyLedgerError, match="it is damaged"):
-            budget.release("a" * 32)
+        refuses("it is damaged", budget.release, "a" * 32, error=PrivacyLedgerError)
     assert not opened
 
 
@@ -395,8 +369,7 @@ def test_accountant_release_refuses_content_that_is_not_bytes(tmp_path):
     for content in ("text", 5, 0.5):
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("UPDATE privacy_release SET content = ?", (content,))
-        with pytest.raises(PrivacyLedgerError, match="it is damaged"):
-            budget.release("a" * 32)
+        refuses("it is damaged", budget.release, "a" * 32, error=PrivacyLedgerError)
 
 
 def test_release_once_writes_lost_files_again(tmp_path, monkeypatch):
@@ -407,8 +380,7 @@ def test_release_once_writes_lost_files_again(tmp_path, monkeypatch):
     (file,) = (tmp_path / "a.db.releases").iterdir()
     for damage in (file.unlink, lambda: file.write_bytes(b"")):
         damage()
-        with pytest.raises(PrivacyLedgerError, match="cannot be read"):
-            budget.release("one")
+        refuses("cannot be read", budget.release, "one", error=PrivacyLedgerError)
         release_once(model, X, "one")
         assert same(budget.release("one")["weights_"], first["weights_"]) and len(budget) == 1
     replicates = release_replicates(model, X, 3, name="three")
@@ -477,8 +449,7 @@ def test_release_once_returns_no_second_draw(tmp_path):
     assert same(budget.release("honest"), budget.release(budget.releases()[0].key))
     broken = Fresh(2, bounds=(0, 1), accountant=budget)
     first = release_once(broken, X, "broken")
-    with pytest.raises(PrivacyLedgerError, match="Another release"):
-        release_once(broken, X, "broken")
+    refuses("Another release", release_once, broken, X, "broken", error=PrivacyLedgerError)
     assert same(budget.release("broken")["cluster_centers_"], first["cluster_centers_"])
 
 
@@ -537,8 +508,7 @@ def test_release_replicates_goes_on_where_it_stopped(tmp_path, n_jobs):
         release_replicates(pipeline(budget), [X + 0.01], 6, name="all")
     with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
         release_replicates(pipeline(budget), [X], 6, name="all", random_state=0)
-    with pytest.raises(ValueError, match="no accountant"):
-        release_replicates(pipeline(None), [X], 6, name="all")
+    refuses("no accountant", release_replicates, pipeline(None), [X], 6, name="all")
 
 
 @NOISE
@@ -727,12 +697,10 @@ def test_secret_of_a_ledger_is_for_its_owner_alone(tmp_path):
     if os.name == "posix":
         assert path.stat().st_mode & 0o777 == 0o600
         path.chmod(0o640)
-        with pytest.raises(ValueError, match="Other users may read"):
-            ReleaseKey.open(path)
+        refuses("Other users may read", ReleaseKey.open, path)
         path.chmod(0o600)
     path.write_text("no key")
-    with pytest.raises(ValueError, match="does not hold the secret of a ledger"):
-        ReleaseKey.open(path)
+    refuses("does not hold the secret of a ledger", ReleaseKey.open, path)
 
 
 def test_secret_of_a_ledger_is_one_for_processes_that_race(tmp_path, monkeypatch):
@@ -756,8 +724,7 @@ def test_secret_of_a_ledger_is_not_left_in_part(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space"):
-            ReleaseKey.open(tmp_path / "secret")
+        refuses("No space", ReleaseKey.open, tmp_path / "secret", error=OSError)
     assert not list(tmp_path.iterdir())
     ReleaseKey.open(tmp_path / "secret")
 
@@ -791,8 +758,7 @@ def test_named_releases_need_the_secret_of_their_ledger(tmp_path):
     (folder / "secret").unlink()
     assert same(budget.release("one")["cluster_centers_"], first["cluster_centers_"])
     model.set_params(accountant=budget)
-    with pytest.raises(PrivacyLedgerError, match="the secret of another user"):
-        release_once(model, X, "one")
+    refuses("the secret of another user", release_once, model, X, "one", error=PrivacyLedgerError)
     assert len(budget) == 2
     release_once(model, X, "three")
     shutil.rmtree(folder)

@@ -16,6 +16,7 @@ from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.synthetic import PrivateMeasure, _box_measure, _tree_measure
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded, replayed
+from tests._refusals import refuses, refuses_unpaid
 
 KINDS = ["low", "high", "rare"]
 
@@ -317,18 +318,12 @@ def test_private_measure_without_noise_draws_long_lists_of_categories():
     ],
 )
 def test_private_measure_refuses_bad_targets_unpaid(options, message):
-    accountant = PrivacyAccountant(9.0)
-    with pytest.raises(ValueError, match=message):
-        measure(accountant=accountant).set_params(**options).fit(table(20))
-    assert not accountant.spends()
+    refuses_unpaid(message, measure().set_params(**options).fit, table(20))
 
 
 def test_private_measure_refuses_target_alone_unpaid():
-    accountant = PrivacyAccountant(9.0)
-    alone = PrivateMeasure(categories={"kind": KINDS}, target="kind", accountant=accountant)
-    with pytest.raises(ValueError, match="beside others"):
-        alone.fit(table(20)[["kind"]])
-    assert not accountant.spends()
+    alone = PrivateMeasure(categories={"kind": KINDS}, target="kind")
+    refuses_unpaid("beside others", alone.fit, table(20)[["kind"]])
 
 
 @pytest.mark.parametrize("name", ["kind", "x"])
@@ -341,8 +336,7 @@ def test_private_measure_refuses_name_of_two_columns_unpaid(name):
 
 
 def test_private_measure_of_tree_has_no_error_bound():
-    with pytest.raises(ValueError, match="no error bound for a tree"):
-        measure().fit(table(50)).error_bound()
+    refuses("no error bound for a tree", measure().fit(table(50)).error_bound)
 
 
 @pytest.mark.parametrize(
@@ -353,10 +347,7 @@ def test_private_measure_of_tree_has_no_error_bound():
     ],
 )
 def test_private_measure_of_boxes_refuses_options_of_trees_unpaid(options, message):
-    accountant = PrivacyAccountant(9.0, 1e-5)
-    with pytest.raises(ValueError, match=message):
-        measure(accountant=accountant, **options).fit(table(20))
-    assert not accountant.spends()
+    refuses_unpaid(message, measure(**options).fit, table(20))
 
 
 def test_private_measure_refuses_too_many_pairs_unpaid():

@@ -20,6 +20,7 @@ from sklearn_dptda.rows._rows import CHANGED, Tally, checksum
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._tasks import Failed, outcomes, run, tasks_may_repeat
 from tests._fragile import KILL, wait_until
+from tests._refusals import refuses, refuses_unpaid
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 
@@ -44,8 +45,7 @@ def test_outcomes_has_a_failed_task_beside_the_others():
     found = outcomes(_divide, [(2,), (0,), (4,)], 8)
     assert (found[0], found[2]) == (4, 2) and isinstance(found[1].error, ZeroDivisionError)
     assert isinstance(found[1], Failed)
-    with pytest.raises(ZeroDivisionError):
-        run(_divide, [(2,), (0,)], 8)
+    refuses(None, run, _divide, [(2,), (0,)], 8, error=ZeroDivisionError)
 
 
 def _is_on_disk(array):
@@ -99,8 +99,7 @@ def test_outcomes_keeps_what_is_finished_at_ctrl_c():
     found = outcomes(_interrupts, items)
     assert found[:3] == [0, 1, 2]
     assert all(isinstance(each.error, KeyboardInterrupt) for each in found[3:])
-    with pytest.raises(KeyboardInterrupt):
-        run(_interrupts, items)
+    refuses(None, run, _interrupts, items, error=KeyboardInterrupt)
 
 
 class Strange:
@@ -131,10 +130,7 @@ def test_tally_quotes_nothing_of_errors_in_parts():
 
 
 def test_fit_of_an_unreadable_part_costs_nothing():
-    budget = PrivacyAccountant(1.0, 1e-4)
-    with pytest.raises(ValueError):
-        DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget).fit(Strange(Tally(0), 0))
-    assert len(budget) == 0
+    refuses_unpaid(None, DPLloyd(2, 0.5, bounds=(0, 1)).fit, Strange(Tally(0), 0))
 
 
 class Passes:
@@ -205,9 +201,8 @@ def test_fit_notices_rows_that_change_between_passes(private, given, change):
         return Y
 
     fitted = clone(private).set_params(accountant=budget)
-    with pytest.raises(ValueError) as caught:
-        fitted.fit_chunks(given(rows))
-    assert str(caught.value) == CHANGED and len(budget) == 1
+    said = refuses(None, fitted.fit_chunks, given(rows))
+    assert said == CHANGED and len(budget) == 1
     assert not hasattr(fitted, "privacy_guarantee_")
 
 
