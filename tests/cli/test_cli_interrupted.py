@@ -16,7 +16,7 @@ from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._run_folder import place_of
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from sklearn_dptda.privacy._ledger import Ledger
-from tests.cli._paying import ADJACENCY, LEDGER_OF_ONE, PAYING, ROWS, call, interrupted
+from tests.cli._paying import ADJACENCY, LEDGER_OF_ONE, PAYING, ROWS, call, failed, interrupted
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,7 @@ def test_resume_option_goes_on_and_pays_once(name, moment, folder, capsys, monke
     kept = {file: Path(file).read_bytes() for file in ("rows.npy", "graph.npy")}
     np.save("rows.npy", ROWS[::-1] / 2)
     np.save("graph.npy", ADJACENCY[::-1, ::-1])
-    assert call(name, *LEDGER_OF_ONE, "--resume") == 2
-    error = capsys.readouterr().err.splitlines()[-1]
+    error = failed(call(name, *LEDGER_OF_ONE, "--resume"), capsys).splitlines()[-1]
     assert error.startswith("error: the interrupted run in out is not continued. It had other ")
     assert "Nothing was charged. Repeat the original command with --resume" in error
     # What was stored already can be had from the ledger.
@@ -278,13 +277,11 @@ def test_resume_option_refuses_other_arguments(folder, capsys, monkeypatch):
         assert call("cluster", *LEDGER_OF_ONE) == 130
     capsys.readouterr()
     for other in (["--n-clusters", "3"], ["--epsilon", "0.5"], ["--kind", "tree"]):
-        assert call("cluster", *LEDGER_OF_ONE, *other, "--resume") == 2
-        error = capsys.readouterr().err
+        error = failed(call("cluster", *LEDGER_OF_ONE, *other, "--resume"), capsys)
         assert "It had other options or another file" in error and "Nothing was charged" in error
         assert "may have been spent" not in error and "another name" not in error
     # The ledger has nothing left, but the advice is to continue the run.
-    assert call("cluster", *LEDGER_OF_ONE, "--force") == 2
-    error = capsys.readouterr().err
+    error = failed(call("cluster", *LEDGER_OF_ONE, "--force"), capsys)
     assert "continue it with --resume" in error and "asked for" not in error
     assert "forfeits the release if it was paid for" in error
     assert call("cluster", *LEDGER_OF_ONE, "--resume") == 0
@@ -296,8 +293,7 @@ def test_paying_command_reports_a_ledger_that_fails(folder, capsys, monkeypatch)
         raise PrivacyLedgerError("The disk is broken.")
 
     monkeypatch.setattr(PrivacyAccountant, "spend", fail)
-    assert call("cluster", *LEDGER_OF_ONE) == 2
-    assert "The disk is broken." in capsys.readouterr().err
+    assert "The disk is broken." in failed(call("cluster", *LEDGER_OF_ONE), capsys)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no locks of files that end with a process")
@@ -355,8 +351,7 @@ def test_resume_option_of_another_user_says_what_can_be_done(ledger, folder, cap
     # Another user has another state folder, and so another secret.
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
     capsys.readouterr()
-    assert call("cluster", *ledger, "--resume") == 2
-    error = capsys.readouterr().err
+    error = failed(call("cluster", *ledger, "--resume"), capsys)
     for cause in ("other options", "another file", "another version of", "another user, with an"):
         assert cause in error
     assert "as the same user and with the same version" in error and "Nothing was" in error

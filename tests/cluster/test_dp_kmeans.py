@@ -9,7 +9,6 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPLloyd, DPTree, MorseMerging
 from sklearn_dptda.cluster._dp_tree import BoxTree, grow
@@ -305,15 +304,3 @@ def test_private_kmeans_fits_odd_tables(kind, name, delta, epsilon, recwarn):
     assert (np.linalg.eigvalsh(private.covariances_) > 0).all()
     assert private.predict(X).shape == (len(X),)
     assert not recwarn.list
-
-
-@pytest.mark.conformance
-@parametrize_with_checks(
-    [
-        DPLloyd(3, delta=0.0, bounds=(-100, 100), covariance_share=0.5, random_state=0),
-        DPTree(3, bounds=(-100, 100), random_state=0),
-        DPCube(3, delta=0.0, bounds=(-100, 100), random_state=0),
-    ]
-)
-def test_private_kmeans_passes_scikit_learn_checks(estimator, check):
-    check(estimator)

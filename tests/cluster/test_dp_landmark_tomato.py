@@ -5,20 +5,12 @@ import pandas as pd
 import pytest
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPLandmarkToMATo, DPMoGMorse, PrivateLandmarks
 from sklearn_dptda.cluster._dp_landmark_tomato import LandmarkGraph, heavy_clusters, pair_counts
 from sklearn_dptda.privacy import NoiseWarning, gaussian_mu
 from sklearn_dptda.utils._privacy_checks._border_checks import composed, recorded
 from tests._refusals import refuses
-
-
-@pytest.mark.conformance
-@pytest.mark.usefixtures("few_public_draws")
-@parametrize_with_checks([DPLandmarkToMATo(n_landmarks=9, random_state=0)])
-def test_dp_landmark_tomato_passes_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def lifted(flat, seed, d=8, noise=0.05):

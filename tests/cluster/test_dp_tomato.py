@@ -8,7 +8,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPToMATo, _dp_tomato, _grid_peaks
 from sklearn_dptda.cluster._dp_tomato import _histogram, _variance
@@ -435,12 +434,6 @@ def test_dp_tomato_finds_clusters_in_other_dimensions(d):
 def test_dp_tomato_refuses_grids_with_a_remedy_unpaid(options, X, message):
     private = DPToMATo(bounds=(-1, 1)).set_params(**options)
     refuses_unpaid(message, private.fit, X)
-
-
-@pytest.mark.conformance
-@parametrize_with_checks([DPToMATo(bounds=(-100, 100), random_state=0)])
-def test_dp_tomato_passes_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def test_joined_parts_have_the_widest_border():

@@ -292,15 +292,6 @@ def test_dp_lloyd_refuses_bounds_of_unknown_names_unpaid():
         refuses_unpaid(message, DPLloyd(bounds=bounds, random_state=0).fit, rows)
 
 
-@pytest.mark.laws
-def test_dp_lloyd_finds_the_same_bounds_in_chunks():
-    X, _ = make_blobs(3000, centers=3, random_state=0)
-    whole = DPLloyd(3, random_state=0).fit(X)
-    parts = DPLloyd(3, random_state=0).fit_chunks(np.array_split(X, 7))
-    assert np.array_equal(whole.bounds_, parts.bounds_)
-    assert np.array_equal(whole.cluster_centers_, parts.cluster_centers_)
-
-
 def test_dp_lloyd_warns_of_many_clipped_rows():
     X, _ = make_blobs(3000, centers=3, random_state=0)
     with pytest.warns(NoiseWarning, match="% of the rows lie outside the bounds"):

@@ -7,7 +7,6 @@ from scipy.sparse import csc_array, csr_array
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.neighbors import KernelDensity, kneighbors_graph
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import ToMATo
 from tests._refusals import refuses
@@ -222,11 +221,3 @@ def test_tomato_refuses_combinations_and_bad_densities(options, message):
 
 def test_tomato_refuses_negative_distances():
     refuses("negative", ToMATo(metric="precomputed").fit, -np.ones((5, 5)))
-
-
-# These checks set the number of components, or of rows, to one.
-@pytest.mark.conformance
-@pytest.mark.filterwarnings("ignore:n_clusters=:UserWarning")
-@parametrize_with_checks([ToMATo(), ToMATo(density="log_kde", bandwidth=1.0)])
-def test_tomato_passes_scikit_learn_checks(estimator, check):
-    check(estimator)
