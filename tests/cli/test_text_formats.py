@@ -7,6 +7,7 @@ from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._read_points import read_table
 from sklearn_dptda._cli._text_table import read_cells
 from tests._refusals import refuses
+from tests.cli._paying import read_points
 
 NUMBERS = [[36.8, 1.5], [37.25, -2.0], [36.0, 0.125]]
 
@@ -90,7 +91,7 @@ def test_read_table_takes_what_the_file_cannot_tell(tmp_path, content, options, 
 def test_read_table_asks_for_what_the_file_cannot_tell(tmp_path, content, message):
     path = tmp_path / "t.csv"
     path.write_bytes(content)
-    refuses(message, read_table(path).numbers)
+    refuses(message, read_points, path)
 
 
 def test_read_table_refuses_wrong_encodings(tmp_path):
@@ -217,4 +218,4 @@ def test_read_cells_says_that_a_row_below_stated_names_is_left_out(tmp_path):
 def test_read_table_takes_no_number_that_only_python_reads(tmp_path, cell):
     path = tmp_path / "t.csv"
     path.write_text(f"a,b\n1,{cell}\n2,3\n", encoding="utf-8")
-    refuses("do not contain a real number", read_table(path, header=True).numbers)
+    refuses("do not contain a real number", read_points, path, header=True)

@@ -246,7 +246,7 @@ def test_mixture_density_derivatives_equal_differences(rng):
     density = MixtureDensity(*mixture(5, 3, 3))
     x = rng.normal(size=3)
     slope, curvature = density.slope_and_curvature(x)
-    height = lambda p: density.height(p[None])[0]
+    height = lambda p: density.height(p[None])[0]  # noqa: E731
     assert approx_fprime(x, height, 1e-7) == pytest.approx(slope, abs=1e-4)
     numeric = approx_fprime(x, lambda p: density.slope_and_curvature(p)[0], 1e-7)
     assert numeric == pytest.approx(curvature, abs=1e-4)

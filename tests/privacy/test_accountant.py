@@ -6,7 +6,6 @@ import copy
 import io
 import math
 import multiprocessing
-import os
 import pickle
 import threading
 from datetime import UTC, date, datetime, timedelta
@@ -28,6 +27,7 @@ from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, zcdp
 from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._guarantee import Charge, Sums, ZCDPComposition
 from tests._refusals import refuses
+from tests.privacy._ledgers import needs_fork
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -414,7 +414,7 @@ def pays(_):
 
 
 @pytest.mark.engines
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_default_accountant_reaches_workers_forked_by_a_thread(tmp_path):
     # A pool replaces its workers from a separate thread.
@@ -474,8 +474,7 @@ def test_accountant_refuses_bad_losses():
     assert len(accountant) == 0
 
 
-def test_ledger_file_contains_no_records(tmp_path):
-    path = tmp_path / "a.db"
+def test_ledger_file_contains_no_records(path):
     accountant = PrivacyAccountant(10.0, path=path)
     canary = 0.7364528190183746
     rows = np.vstack([X, [canary, canary]])

@@ -5,7 +5,6 @@ import itertools
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._ledger_stores import last_mark
 from tests._refusals import refuses
+from tests.privacy._ledgers import edit, needs_fork
 from tests.privacy.conftest import PATIENTLY, _find, start_on_free_port
 
 GUARANTEES = Path(__file__).parents[2] / "doc" / "guarantees.md"
@@ -47,12 +47,6 @@ def answer(path, epsilon=0.5, **options):
 
 def left(path):
     return PrivacyAccountant.open(path).remaining().epsilon
-
-
-def edit(path, *statements):
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        for statement in statements:
-            connection.execute(statement)
 
 
 def ledger(folder, spent=0.25):
@@ -578,7 +572,7 @@ def quick_folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.nightly
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 def test_ledger_is_usable_wherever_a_process_is_killed(quick_folder):
     # A child process dies at the first call or return in the library, another one at the second,
     # ...

@@ -126,8 +126,7 @@ def test_reservation_outside_its_task_is_the_accountant():
     assert accountant.total().epsilon == 0.5
 
 
-def test_ledger_file_refuses_another_machine(tmp_path, monkeypatch):
-    path = tmp_path / "a.db"
+def test_ledger_file_refuses_another_machine(path, monkeypatch):
     accountant = PrivacyAccountant(1.0, path=path)
     travelled = pickle.dumps(accountant)
     monkeypatch.setattr(_ledger_stores, "machine_identity", lambda: "another")

@@ -6,10 +6,8 @@ import json
 import os
 import pickle
 import shutil
-import sqlite3
 import warnings
 import zipfile
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +41,7 @@ from sklearn_dptda.utils.estimator_checks import make_instance
 from tests._fragile import KILL
 from tests._refusals import refuses
 from tests.privacy._forked import Child
+from tests.privacy._ledgers import edit
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 NOISE = pytest.mark.filterwarnings("ignore:At epsilon")
@@ -129,34 +128,44 @@ _SPARSE = json.dumps(
 )
 
 
-UNREADABLE = [
-    (b"", "damaged"),
-    (to_bytes(VALUES)[:-30], "damaged"),
-    (archive({}), "damaged"),
-    (archive({"release.json": "{}"}), "damaged"),
-    (archive({"release.json": '{"format_version": 1, "release": {"array": 0}}'}), "damaged"),
-    (archive({"release.json": '{"format_version": 1, "release": {"unknown": 0}}'}), "damaged"),
-    (
-        archive(
-            {
-                "release.json": '{"format_version": 1, "release": {"array": 0}}',
-                "0.npy": pickled_array(),
-            }
-        ),
-        "damaged",
-    ),
-    (archive({"release.json": '{"format_version": 2, "release": []}'}), "a newer version"),
-    (archive({"release.json": "[" * 100_000}), "damaged"),
-    (archive({"release.json": '{"format_version": 1, "release": {"array": 1e400}}'}), "damaged"),
-    (archive({"release.json": _SPARSE, "0.npy": npy(1.0), "1.npy": npy(9**9)}), "damaged"),
-    # A megabyte that would expand to a gigabyte.
-    (archive({"release.json": "{}"}, zipfile.ZIP_DEFLATED), "damaged"),
-]
+def of_release(text):
+    return '{"format_version": 1, "release": ' + text + "}"
 
 
-def test_from_bytes_refuses_damage_and_runs_nothing():
-    for content, message in UNREADABLE:
+UNREADABLE = {
+    "damaged": [
+        b"",
+        to_bytes(VALUES)[:-30],
+        archive({}),
+        archive({"release.json": "{}"}),
+        archive({"release.json": of_release('{"array": 0}')}),
+        archive({"release.json": of_release('{"unknown": 0}')}),
+        archive({"release.json": of_release('{"array": 0}'), "0.npy": pickled_array()}),
+        archive({"release.json": "[" * 100_000}),
+        archive({"release.json": of_release('{"array": 1e400}')}),
+        archive({"release.json": _SPARSE, "0.npy": npy(1.0), "1.npy": npy(9**9)}),
+        # A megabyte that would expand to a gigabyte.
+        archive({"release.json": "{}"}, zipfile.ZIP_DEFLATED),
+    ],
+    "a newer version": [archive({"release.json": '{"format_version": 2, "release": []}'})],
+}
+
+
+@pytest.mark.parametrize("message", UNREADABLE)
+def test_from_bytes_refuses_damage_and_runs_nothing(message):
+    for content in UNREADABLE[message]:
         refuses(message, from_bytes, content)
+
+
+KEY = "a" * 32
+
+
+def stored(path, release, **options):
+    """A ledger with one payment, whose release is stored."""
+    budget = PrivacyAccountant(9.0, path=path, **options)
+    budget.spend(1.0, key=KEY)
+    budget.store(KEY, release)
+    return budget
 
 
 def test_to_bytes_refuses_other_objects():
@@ -230,8 +239,7 @@ def test_edge_flip_stores_its_probability_of_flips(tmp_path):
         assert same(stored.toarray(), graph.toarray()) and stored.links == graph.links
 
 
-def test_accountant_store_writes_large_releases_to_files(tmp_path):
-    path = tmp_path / "a.db"
+def test_accountant_store_writes_large_releases_to_files(path, tmp_path):
     budget = PrivacyAccountant(9.0, path=path, keep=2)
     small, large, huge = (np.random.default_rng(0).uniform(size=n) for n in (10, 200_000, 300_000))
     for key, array in (("a" * 32, small), ("b" * 32, large), ("c" * 32, large)):
@@ -289,44 +297,40 @@ def test_fit_loses_no_release_on_a_full_disk(tmp_path, monkeypatch, action):
         assert "could not be stored" in str(said[-1].message)
 
 
-def test_accountant_store_needs_a_payment_and_stores_once(tmp_path):
-    budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
-    refuses("Nothing was paid", budget.store, "a" * 32, 1.0, error=PrivacyLedgerError)
-    budget.spend(1.0, key="a" * 32)
-    budget.store("a" * 32, 1.0)
-    budget.store("a" * 32, 1.0)
-    refuses("Another release", budget.store, "a" * 32, 2.0, error=PrivacyLedgerError)
-    assert budget.release("a" * 32) == 1.0
+def test_accountant_store_needs_a_payment_and_stores_once(path):
+    budget = PrivacyAccountant(9.0, path=path)
+    refuses("Nothing was paid", budget.store, KEY, 1.0, error=PrivacyLedgerError)
+    budget.spend(1.0, key=KEY)
+    budget.store(KEY, 1.0)
+    budget.store(KEY, 1.0)
+    refuses("Another release", budget.store, KEY, 2.0, error=PrivacyLedgerError)
+    assert budget.release(KEY) == 1.0
 
 
-def test_accountant_store_takes_rounding_for_no_second_draw(tmp_path):
+def test_accountant_store_takes_rounding_for_no_second_draw(path):
     array = np.random.default_rng(0).uniform(size=(5, 3))
     assert to_bytes(array) == to_bytes(np.asfortranarray(array))
     assert to_bytes(array) == to_bytes(np.repeat(array, 2, axis=0)[::2])
     refuses("MaskedArray", to_bytes, np.ma.array([1, 999], mask=[0, 1]), error=TypeError)
-    budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
-    budget.spend(1.0, key="a" * 32)
-    budget.store("a" * 32, {"x": array})
-    budget.store("a" * 32, {"x": np.nextafter(array, 2)})
-    assert same(budget.release("a" * 32)["x"], array)
+    budget = stored(path, {"x": array})
+    budget.store(KEY, {"x": np.nextafter(array, 2)})
+    assert same(budget.release(KEY)["x"], array)
     for other in (array + 1e-6, array[:-1], {"x": 1}):
-        refuses("Another release", budget.store, "a" * 32, {"x": other}, error=PrivacyLedgerError)
+        refuses("Another release", budget.store, KEY, {"x": other}, error=PrivacyLedgerError)
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
     [
         ([1e-10, 5e-10], [-7e-10, 2e-10]),
-        (np.array([3_000_000_000]), np.array([3_000_000_002])),
+        ([3_000_000_000], [3_000_000_002]),
         ([1e10, 4.0], [1e10, 5.0]),
     ],
 )
-def test_accountant_store_tells_apart_draws_of_any_size(first, second, tmp_path):
-    budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
-    budget.spend(1.0, key="a" * 32)
-    budget.store("a" * 32, np.asarray(first))
-    budget.store("a" * 32, np.asarray(first))
-    refuses("Another release", budget.store, "a" * 32, np.asarray(second), error=PrivacyLedgerError)
+def test_accountant_store_tells_apart_draws_of_any_size(first, second, path):
+    budget = stored(path, np.asarray(first))
+    budget.store(KEY, np.asarray(first))
+    refuses("Another release", budget.store, KEY, np.asarray(second), error=PrivacyLedgerError)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="symbolic links and modes of POSIX")
@@ -345,31 +349,23 @@ def test_release_files_are_as_private_as_their_ledger(tmp_path, monkeypatch):
     assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_accountant_release_opens_no_file_of_another_digest(tmp_path, monkeypatch):
-    path, elsewhere = tmp_path / "a.db", tmp_path / "elsewhere"
+def test_accountant_release_opens_no_file_of_another_digest(path, tmp_path, monkeypatch):
+    elsewhere, opened = tmp_path / "elsewhere", []
     elsewhere.write_bytes(b"a file of the reader")
-    budget = PrivacyAccountant(9.0, path=path)
-    budget.spend(1.0, key="a" * 32)
-    budget.store("a" * 32, [1.0])
-    opened = []
+    budget = stored(path, [1.0])
     module = "sklearn_dptda.privacy._stored_release"
     monkeypatch.setattr(f"{module}.open", lambda *place: opened.append(place), raising=False)
     for other in ("", ".", str(elsewhere), "../elsewhere", "x" * 64, 5, b"a"):
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("UPDATE privacy_release SET digest = ?, content = NULL", (other,))
-        refuses("it is damaged", budget.release, "a" * 32, error=PrivacyLedgerError)
+        edit(path, ("UPDATE privacy_release SET digest = ?, content = NULL", (other,)))
+        refuses("it is damaged", budget.release, KEY, error=PrivacyLedgerError)
     assert not opened
 
 
-def test_accountant_release_refuses_content_that_is_not_bytes(tmp_path):
-    path = tmp_path / "a.db"
-    budget = PrivacyAccountant(9.0, path=path)
-    budget.spend(1.0, key="a" * 32)
-    budget.store("a" * 32, [1.0])
+def test_accountant_release_refuses_content_that_is_not_bytes(path):
+    budget = stored(path, [1.0])
     for content in ("text", 5, 0.5):
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("UPDATE privacy_release SET content = ?", (content,))
-        refuses("it is damaged", budget.release, "a" * 32, error=PrivacyLedgerError)
+        edit(path, ("UPDATE privacy_release SET content = ?", (content,)))
+        refuses("it is damaged", budget.release, KEY, error=PrivacyLedgerError)
 
 
 def test_release_once_writes_lost_files_again(tmp_path, monkeypatch):
@@ -404,15 +400,12 @@ def test_fit_loses_no_release_when_storing_fails(error, tmp_path, monkeypatch):
 
 @pytest.mark.engines
 @NOISE
-def test_release_replicates_returns_no_second_draw(tmp_path):
-    budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
+def test_release_replicates_returns_no_second_draw(path):
+    budget = PrivacyAccountant(9.0, path=path)
     release_replicates(pipeline(budget), [X], 3, name="all")
-    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
-        content = to_bytes({"transform": "another"})
-        connection.execute(
-            "UPDATE privacy_release SET content = ?, digest = ?, size = 1 WHERE rowid = 2",
-            (content[:-1], hashlib.sha256(content).hexdigest()),
-        )
+    content = to_bytes({"transform": "another"})
+    change = "UPDATE privacy_release SET content = ?, digest = ?, size = 1 WHERE rowid = 2"
+    edit(path, (change, (content[:-1], hashlib.sha256(content).hexdigest())))
     # A release that cannot be read is drawn again, and differs from the digest in the ledger.
     with parallel_config(BACKEND), pytest.raises(IncompleteReleases) as caught:
         release_replicates(pipeline(budget), [X], 3, name="all", n_jobs=2)
@@ -453,11 +446,9 @@ def test_release_once_returns_no_second_draw(tmp_path):
     assert same(budget.release("broken")["cluster_centers_"], first["cluster_centers_"])
 
 
-def test_ledger_from_before_learns_to_store(tmp_path):
-    path = tmp_path / "a.db"
+def test_ledger_from_before_learns_to_store(path):
     PrivacyAccountant(9.0, path=path).spend(1.0)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE privacy_release")
+    edit(path, "DROP TABLE privacy_release")
     budget = PrivacyAccountant.open(path)
     model = DPLloyd(2, delta=0.0, bounds=(0, 1), adjacency="replace-one", random_state=0)
     model.set_params(accountant=budget).fit(X)
@@ -478,9 +469,9 @@ def test_ledger_server_from_before_learns_units_and_to_store(fresh_database):
         ):
             connection.execute(sqlalchemy.text(change))
     budget = PrivacyAccountant.open(fresh_database)
-    budget.spend(1.0, key="a" * 32)
-    budget.store("a" * 32, 5.0)
-    assert budget.release("a" * 32) == 5.0 and budget._ledger.id == ledger_id
+    budget.spend(1.0, key=KEY)
+    budget.store(KEY, 5.0)
+    assert budget.release(KEY) == 5.0 and budget._ledger.id == ledger_id
 
 
 def pipeline(budget):
@@ -492,40 +483,40 @@ def pipeline(budget):
 @NOISE
 @pytest.mark.engines
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_release_replicates_goes_on_where_it_stopped(tmp_path, n_jobs):
-    budget = PrivacyAccountant(6.0, path=tmp_path / "a.db")
+def test_release_replicates_goes_on_where_it_stopped(path, n_jobs):
+    def replicates(X=X, budget=None, **options):
+        return release_replicates(pipeline(budget or of), [X], 6, name="all", **options)
+
+    of = PrivacyAccountant(6.0, path=path)
     with parallel_config(BACKEND):
-        releases = release_replicates(pipeline(budget), [X], 6, name="all", n_jobs=n_jobs)
-    assert len(budget) == 6 and budget.remaining().epsilon == 0
-    assert all(release.size for release in budget.releases())
-    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
-        connection.execute("DELETE FROM privacy_release WHERE rowid % 2")
+        releases = replicates(n_jobs=n_jobs)
+    assert len(of) == 6 and of.remaining().epsilon == 0
+    assert all(release.size for release in of.releases())
+    edit(path, "DELETE FROM privacy_release WHERE rowid % 2")
     with parallel_config(BACKEND):
-        again = release_replicates(pipeline(budget), [X], 6, name="all", n_jobs=n_jobs)
-    assert same(again, releases) and len(budget) == 6
-    assert all(release.size for release in budget.releases())
-    with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        release_replicates(pipeline(budget), [X + 0.01], 6, name="all")
-    with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        release_replicates(pipeline(budget), [X], 6, name="all", random_state=0)
+        again = replicates(n_jobs=n_jobs)
+    assert same(again, releases) and len(of) == 6
+    assert all(release.size for release in of.releases())
+    refuses("Something else was paid", replicates, X + 0.01, error=PrivacyLedgerError)
+    refuses("Something else was paid", replicates, random_state=0, error=PrivacyLedgerError)
     refuses("no accountant", release_replicates, pipeline(None), [X], 6, name="all")
 
 
 @NOISE
-def test_release_replicates_over_budget_returns_what_is_stored(tmp_path):
-    budget = PrivacyAccountant(5.0, path=tmp_path / "a.db")
-    releases = release_replicates(pipeline(budget), [X], 5, name="all")
+def test_release_replicates_over_budget_returns_what_is_stored(path):
+    def replicates(n, X=X):
+        return release_replicates(pipeline(budget), [X], n, name="all")
+
+    budget = PrivacyAccountant(5.0, path=path)
+    releases = replicates(5)
     with pytest.raises(IncompleteReleases, match="2 of 7 releases") as caught:
-        release_replicates(pipeline(budget), [X], 7, name="all")
+        replicates(7)
     assert isinstance(caught.value.__cause__, PrivacyBudgetExceeded) and len(budget) == 5
     assert same(caught.value.releases, [*releases, None, None])
     # With other records, nothing is returned, and the error does not mention the budget.
-    with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        release_replicates(pipeline(budget), [X + 0.01], 7, name="all")
-    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
-        connection.execute("DELETE FROM privacy_release")
-    with pytest.raises(PrivacyBudgetExceeded):
-        release_replicates(pipeline(budget), [X], 7, name="all")
+    refuses("Something else was paid", replicates, 7, X + 0.01, error=PrivacyLedgerError)
+    edit(path, "DELETE FROM privacy_release")
+    refuses(None, replicates, 7, error=PrivacyBudgetExceeded)
 
 
 def points_after(*steps):
@@ -737,8 +728,7 @@ def test_secret_of_a_ledger_loses_its_temporary_name(tmp_path):
     assert not left.exists()
 
 
-def test_named_releases_need_the_secret_of_their_ledger(tmp_path):
-    path = tmp_path / "a.db"
+def test_named_releases_need_the_secret_of_their_ledger(path):
     budget = PrivacyAccountant(9.0, 1e-3, path=path)
     model = DPLloyd(2, bounds=(0, 1), accountant=budget)
     first = release_once(model, X, "one")

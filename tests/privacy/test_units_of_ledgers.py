@@ -5,8 +5,6 @@ import itertools
 import json
 import math
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +20,7 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
 from sklearn_dptda.privacy._ledger_stores import last_mark
 from tests._refusals import refuses
+from tests.privacy._ledgers import edit
 from tests.privacy._pay_ahead import pay_ahead
 
 BOX = (-1.0, 1.0)
@@ -158,29 +157,22 @@ def test_planned_loss_and_check_budget_know_people(accountant):
     assert len(accountant) == 4
 
 
-def test_accountant_unit_is_known_to_reopened_and_moved_files(tmp_path):
-    path = tmp_path / "a.db"
+def test_accountant_unit_is_known_to_moved_files(path, tmp_path):
     PEOPLE["one person"](PrivacyAccountant(9.0, 1e-3, path=path))
-    again = PrivacyAccountant.open(path)
-    refuses("counts losses of one person", again.spend, 0.1)
-    shutil.copy(path, tmp_path / "b.db")
-    path.unlink()
-    moved = PrivacyAccountant.open(tmp_path / "b.db", moved=True)
+    moved = PrivacyAccountant.open(shutil.move(path, tmp_path / "b.db"), moved=True)
     refuses("counts losses of one person", moved.spend, 0.1)
     moved.spend(0.1, unit="one person")
 
 
-def test_ledger_without_units_learns_its_own(tmp_path):
-    path = tmp_path / "a.db"
+def test_ledger_without_units_learns_its_own(path):
     made = PrivacyAccountant(9.0, path=path)
     made.spend(0.5, what="before")
     # Nor did the mark of the user.
     mark = Path(ast.literal_eval(last_mark(made._ledger.id)[0]))
     seen = json.loads(mark.read_text())
     mark.write_text(json.dumps({name: value for name, value in seen.items() if name != "unit"}))
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for table in ("privacy_budget", "privacy_spend"):
-            connection.execute(f"ALTER TABLE {table} DROP COLUMN unit")
+    for table in ("privacy_budget", "privacy_spend"):
+        edit(path, f"ALTER TABLE {table} DROP COLUMN unit")
     old = PrivacyAccountant.open(path)
     assert old.total().epsilon == 0.5 and old.spends()["unit"].tolist() == [""]
     old.spend(0.25, unit="one person")
