@@ -23,7 +23,7 @@ from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechan
 from sklearn_dptda.persistence import bottleneck_distance
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLeakWarning
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.published import DPCube
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._people import remark_on_ids
@@ -146,25 +146,9 @@ def test_error_message_names_the_mistake_and_a_remedy(mistake, cloud):
     assert "2.718" not in said
 
 
-def test_dtm_filtration_warns_of_missing_bounds(cloud):
-    with pytest.warns(PrivacyLeakWarning, match="Pass bounds=.* without looking at the data"):
-        DTMFiltration().fit([cloud])
-
-
 def test_dp_mog_morse_warns_of_more_clusters_than_components(cloud):
     with pytest.warns(UserWarning, match="n_clusters=9 is larger than n_components=4"):
         DPMoGMorse(9, 4, bounds=BOX, random_state=0).fit(cloud)
-
-
-def test_private_persistence_refuses_a_release_over_budget(cloud):
-    private = PrivatePersistence(1.0, accountant=PrivacyAccountant(1.5))
-    X = filtration(cloud)
-    private.fit_transform(X)
-    with pytest.raises(
-        PrivacyBudgetExceeded,
-        match=r"left: epsilon=0\.5.*smaller epsilon or delta, or a larger budget",
-    ):
-        private.fit_transform(X)
 
 
 def test_budget_without_delta_refuses_delta(cloud):
@@ -179,11 +163,6 @@ def test_budget_refuses_a_second_adjacency(cloud):
         DPLloyd(2, bounds=BOX, accountant=budget).fit(cloud)
     DPLloyd(2, bounds=BOX, adjacency="replace-one", accountant=budget).fit(cloud)
     assert len(budget) == 2
-
-
-def test_private_persistence_warns_of_nothing_but_noise(cloud):
-    with pytest.warns(UserWarning, match="noise hides every feature"):
-        PrivatePersistence(1e-6).fit(filtration(cloud))
 
 
 @pytest.mark.parametrize("private", [DPMoGMorse(2, bounds=BOX), PrivateMeasure(bounds=BOX)])

@@ -180,7 +180,7 @@ def test_dp_landmark_tomato_refuses_a_delta_of_zero():
 FOUND_IN = [None, (-3, 3), ([-3, -300, -3], [3, 300, 3]), {"a": (-3.0, 3.0)}]
 
 
-# The border of all estimators shows that no more is spent; here, that nothing is left.
+# The border of all estimators shows the same for bounds without names, and fewer rows.
 @pytest.mark.usefixtures("few_public_draws")
 @pytest.mark.parametrize(
     ("kind", "bounds", "n"),

@@ -105,16 +105,6 @@ def test_guide_on_duckdb_gives_the_same_release():
     check(guide_code("def read_duckdb")["read_duckdb"](connection, "SELECT a, b, c FROM people"))
 
 
-@pytest.mark.engines
-def test_fit_chunks_of_sqlite_gives_the_same_release(tmp_path):
-    import sqlite3
-
-    pandas = pytest.importorskip("pandas")
-    with sqlite3.connect(tmp_path / "people.db") as connection:
-        pandas.DataFrame(X, columns=NAMES).to_sql("people", connection, index=False)
-        check(lambda: pandas.read_sql("SELECT a, b, c FROM people", connection, chunksize=300))
-
-
 class Marking(PrivacyAccountant):
     """Creates a file when it has been paid."""
 

@@ -185,7 +185,7 @@ def test_filtrations_refuse_by_name_and_unpaid(refuse):
 def test_dtm_filtration_warns_of_missing_bounds():
     for X in (GOOD, [np.ones((4, 2))]):
         estimator = DTMFiltration(resolution=5)
-        with pytest.warns(PrivacyLeakWarning, match="bounds"):
+        with pytest.warns(PrivacyLeakWarning, match="Pass bounds=.* without looking at the data"):
             estimator.fit(X)
         assert not estimator.transform(X)[0].public_bounds
 

@@ -127,7 +127,7 @@ def test_k_norm_releases_lattice_points_in_box():
     ],
 )
 def test_k_norm_refuses_bad_input(options, X, message):
-    refuses(message, KNormMechanism(**options).fit(X).transform, X)
+    refuses(message, lambda: KNormMechanism(**options).fit(X).transform(X))
 
 
 @pytest.mark.parametrize(
