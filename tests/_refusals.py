@@ -47,3 +47,12 @@ def refuses(message, call, /, *arguments, error=ValueError, **options):
     with pytest.raises(error, match=message) as caught:
         call(*arguments, **options)
     return str(caught.value)
+
+
+def failing(error):
+    """Return a function that raises an error, whatever it is given."""
+
+    def fail(*_, **__):
+        raise error
+
+    return fail

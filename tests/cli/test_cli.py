@@ -6,7 +6,7 @@ import pytest
 
 from sklearn_dptda import DTMFiltration
 from sklearn_dptda.__main__ import main
-from tests._refusals import refuses
+from tests._refusals import failing, refuses
 from tests.cli._paying import failed, read_points
 
 POINTS = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
@@ -202,9 +202,8 @@ def test_demo_command_refuses_bad_numbers_of_releases(count, capsys):
 
 
 def test_main_says_that_it_was_interrupted(capsys, monkeypatch):
-    def interrupt(name):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("sklearn_dptda._cli._demo_command.output_folder", interrupt)
+    monkeypatch.setattr(
+        "sklearn_dptda._cli._demo_command.output_folder", failing(KeyboardInterrupt)
+    )
     assert main(["demo"]) == 130
     assert capsys.readouterr().err == "interrupted\n"

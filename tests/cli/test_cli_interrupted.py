@@ -16,6 +16,7 @@ from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._run_folder import place_of
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from sklearn_dptda.privacy._ledger import Ledger
+from tests._refusals import failing
 from tests.cli._paying import ADJACENCY, LEDGER_OF_ONE, PAYING, ROWS, call, failed, interrupted
 
 
@@ -31,10 +32,7 @@ from tests.cli._paying import ADJACENCY, LEDGER_OF_ONE, PAYING, ROWS, call, fail
     ],
 )
 def test_paying_command_interrupted_says_what_was_spent(where, said, folder, capsys, monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(f"sklearn_dptda._cli.{where}", interrupt)
+    monkeypatch.setattr(f"sklearn_dptda._cli.{where}", failing(KeyboardInterrupt))
     assert call("cluster", "--ledger", "l.db", "--budget", "5", "1e-3") == 130
     assert capsys.readouterr().err == f"interrupted: {said}\n"
     assert (folder / "l.db").exists() == ("was" in said and said[0] == "e")
@@ -44,15 +42,16 @@ def test_paying_command_interrupted_in_the_payment_says_so(folder, capsys, monke
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    def fail(*_):
-        raise PrivacyLedgerError("The server is away.")
-
     spend = Ledger.spend
     # Before the transaction, after it, and after it if the ledger cannot be asked.
     for before, ask, said in (
         (interrupt, Ledger.is_paid, "nothing was spent"),
         (spend, Ledger.is_paid, "epsilon=1, delta=1e-06 was spent. Run the same command"),
-        (spend, fail, "epsilon=1, delta=1e-06 may have been spent. Run the same command"),
+        (
+            spend,
+            failing(PrivacyLedgerError("The server is away.")),
+            "epsilon=1, delta=1e-06 may have been spent. Run the same command",
+        ),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(Ledger, "spend", lambda *a, before=before: interrupt(before(*a)))
@@ -63,11 +62,11 @@ def test_paying_command_interrupted_in_the_payment_says_so(folder, capsys, monke
 
 
 def test_paying_command_that_fails_after_the_payment_says_so(folder, capsys, monkeypatch):
-    def fail(*_, **__):
-        raise OSError(28, "No space left on device", "out/x")
-
     with monkeypatch.context() as patch:
-        patch.setattr("sklearn_dptda._cli._paid_run.write_json", fail)
+        patch.setattr(
+            "sklearn_dptda._cli._paid_run.write_json",
+            failing(OSError(28, "No space left on device", "out/x")),
+        )
         assert call("cluster") == 2
     printed = capsys.readouterr()
     # The name of the run still exists, so nothing is published yet.
@@ -289,10 +288,9 @@ def test_resume_option_refuses_other_arguments(folder, capsys, monkeypatch):
 
 
 def test_paying_command_reports_a_ledger_that_fails(folder, capsys, monkeypatch):
-    def fail(*_, **__):
-        raise PrivacyLedgerError("The disk is broken.")
-
-    monkeypatch.setattr(PrivacyAccountant, "spend", fail)
+    monkeypatch.setattr(
+        PrivacyAccountant, "spend", failing(PrivacyLedgerError("The disk is broken."))
+    )
     assert "The disk is broken." in failed(call("cluster", *LEDGER_OF_ONE), capsys)
 
 

@@ -12,6 +12,7 @@ from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.synthetic import PrivateMeasure
+from tests._refusals import failing
 from tests.cli._paying import failed
 
 RNG = np.random.default_rng(0)
@@ -187,11 +188,10 @@ def test_groups_option_refuses_missing_ids_and_quotes_none(gap, more, folder, ca
 
 
 def test_resume_option_refuses_a_run_with_other_people(folder, capsys, monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr("sklearn_dptda._cli._row_commands.Cluster.content", interrupt)
+        patch.setattr(
+            "sklearn_dptda._cli._row_commands.Cluster.content", failing(KeyboardInterrupt)
+        )
         assert call("cluster", "--groups", "patient", "--ledger", "l.db", "--budget", "9") == 130
     # One person has more rows than before, so that the others count less.
     write(folder / "visits.csv", ids=np.where(np.arange(len(IDS)) < 20, IDS[0], IDS))

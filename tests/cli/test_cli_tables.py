@@ -21,7 +21,7 @@ from sklearn_dptda._cli import _diagram_commands
 from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._read_points import read_table
 from tests._fragile import wait_until
-from tests._refusals import refuses
+from tests._refusals import failing, refuses
 from tests.cli._paying import failed, read_points
 
 
@@ -85,11 +85,7 @@ def bombs(folder, monkeypatch):
     """Archives that would become more than a gibibyte, of which nobody may read a byte."""
     write_archive("dense.npz", ["a.npy"], (1 << 30) + 1)
     write_archive("sparse.npz", ["format.npy", "a.npy"], (1 << 30) + 1)
-
-    def read(*_):
-        raise Inflated
-
-    monkeypatch.setattr(zipfile.ZipExtFile, "read", read)
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", failing(Inflated))
 
 
 def test_read_points_refuses_archives_that_would_inflate(bombs, refused):

@@ -29,7 +29,7 @@ from sklearn_dptda.published._dp_cube import (
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
-from tests._refusals import refuses, refuses_unpaid
+from tests._refusals import failing, refuses, refuses_unpaid
 from tests.cluster._tables import ODD_TABLES, case, seeded, share_of
 
 KINDS = [DPLloyd, DPTree, DPCube]
@@ -113,11 +113,7 @@ def test_dp_lloyd_keeps_the_earlier_release_if_a_fit_is_refused(blobs):
 
 def test_dp_lloyd_has_no_guarantee_after_a_failed_fit(blobs, monkeypatch):
     private = DPLloyd(3, 2.0, bounds=BOX).fit(blobs[0][:200])
-
-    def fail(*args, **kwargs):
-        raise MemoryError("an array of shape (4711, 3)")
-
-    monkeypatch.setattr(FitBudget, "release", fail)
+    monkeypatch.setattr(FitBudget, "release", failing(MemoryError("an array of shape (4711, 3)")))
     said = refuses(None, private.fit, blobs[0], error=MemoryError)
     assert "4711" not in said
     assert not [n for n in vars(private) if n.endswith("_") and n != "n_features_in_"]

@@ -29,7 +29,7 @@ from sklearn_dptda.rows import _private_cubes
 from sklearn_dptda.rows._private_cubes import CellCounts
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
-from tests._refusals import refuses, refuses_unpaid
+from tests._refusals import failing, refuses, refuses_unpaid
 
 
 class Law:
@@ -411,10 +411,11 @@ def test_private_bounds_count_a_repeated_cloud_once():
 
 
 def test_private_bounds_tell_no_sizes_in_errors_of_memory(monkeypatch):
-    def fail(*arguments):
-        raise MemoryError("Unable to allocate an array with shape (4321, 2)")
-
-    monkeypatch.setattr(_private_cubes, "shifted_cube", fail)
+    monkeypatch.setattr(
+        _private_cubes,
+        "shifted_cube",
+        failing(MemoryError("Unable to allocate an array with shape (4321, 2)")),
+    )
     accountant = PrivacyAccountant(1.0)
     private = PrivateBounds(0.5, start=(0, 1), accountant=accountant)
     with pytest.raises(MemoryError, match="too little memory") as caught:

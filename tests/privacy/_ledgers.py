@@ -16,6 +16,17 @@ def edit(path, *statements):
             connection.execute(*([statement] if isinstance(statement, str) else statement))
 
 
+def alter(path, *statements):
+    """Change a file, or a database of a server."""
+    if "://" not in str(path):
+        return edit(path, *statements)
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    url = path.replace("postgresql:", "postgresql+psycopg:")
+    with sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool).begin() as connection:
+        for statement in statements:
+            connection.execute(sqlalchemy.text(statement))
+
+
 def look(path, query):
     """First row of an answer."""
     with contextlib.closing(sqlite3.connect(path)) as connection:

@@ -23,7 +23,7 @@ from sklearn_dptda.privacy._guarantee import Budget
 from sklearn_dptda.privacy._ledger import _CREATE_BUDGET, _CREATE_SPEND, Ledger, State, _insertion
 from sklearn_dptda.privacy._ledger_stores import last_mark, shown_location
 from tests._fragile import KILL, wait_until
-from tests._refusals import refuses
+from tests._refusals import failing, refuses
 from tests.privacy._forked import Child, in_a_fork
 from tests.privacy._ledgers import edit, look, needs_fork
 from tests.privacy._private_mean import PrivateMean
@@ -553,10 +553,9 @@ def test_ledger_file_ignores_temporary_names_of_killed_processes(path, tmp_path)
 
 
 def test_ledger_file_is_made_without_links(path, monkeypatch):
-    def fails(*arguments, **options):
-        raise PermissionError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", fails)
+    monkeypatch.setattr(
+        os, "link", failing(PermissionError(errno.EPERM, "Operation not permitted"))
+    )
     PrivacyAccountant(1.0, path=path).spend(0.25)
     refuses("already", PrivacyAccountant, 1.0, path=path, error=PrivacyLedgerError)
     assert PrivacyAccountant.open(path).remaining().epsilon == 0.75

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from sklearn_dptda.privacy import (
     _ledger_stores,
 )
 from sklearn_dptda.privacy._ledger_stores import last_mark
-from tests._refusals import refuses
+from tests._refusals import failing, refuses
 from tests.privacy._ledgers import edit, needs_fork
 from tests.privacy.conftest import PATIENTLY, _find, start_on_free_port
 
@@ -121,8 +122,17 @@ def another_file_system(folder, monkeypatch):
 
 @attack("copy to another machine")
 def another_machine(path, monkeypatch):
+    accountant, here = PrivacyAccountant.open(path), _ledger_stores.machine_identity
+    travelled = pickle.dumps(accountant)
     monkeypatch.setattr(_ledger_stores, "machine_identity", lambda: "f" * 24)
-    return answer(path)
+    for spend in (accountant.spend, pickle.loads(travelled).spend):
+        refuses("postgresql", spend, 0.1, error=PrivacyLedgerError)
+    refuses("moved=True", PrivacyAccountant.open, path, error=PrivacyLedgerError)
+    said = answer(path)
+    assert PrivacyAccountant.open(path, moved=True).remaining().epsilon == 0.75
+    monkeypatch.setattr(_ledger_stores, "machine_identity", here)
+    refuses(None, accountant.total, error=PrivacyLedgerError)
+    return said
 
 
 @attack("copy that shares machine, file system and number")
@@ -524,11 +534,7 @@ def test_last_mark_warns_of_a_user_without_home(tmp_path, monkeypatch):
 
 def test_last_mark_pays_once_when_the_disk_is_full(tmp_path, monkeypatch):
     accountant = PrivacyAccountant(1.0, path=tmp_path / "a.db")
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", failing(OSError(28, "No space left on device")))
     refuses("No space", accountant.spend, 0.25, error=RuntimeWarning)
     assert accountant.total().epsilon == 0
     with pytest.warns(RuntimeWarning, match="No space"):

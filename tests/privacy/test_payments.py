@@ -126,18 +126,6 @@ def test_reservation_outside_its_task_is_the_accountant():
     assert accountant.total().epsilon == 0.5
 
 
-def test_ledger_file_refuses_another_machine(path, monkeypatch):
-    accountant = PrivacyAccountant(1.0, path=path)
-    travelled = pickle.dumps(accountant)
-    monkeypatch.setattr(_ledger_stores, "machine_identity", lambda: "another")
-    for spend in (accountant.spend, pickle.loads(travelled).spend):
-        refuses("postgresql", spend, 0.1, error=PrivacyLedgerError)
-    refuses("moved=True", PrivacyAccountant.open, path, error=PrivacyLedgerError)
-    assert PrivacyAccountant.open(path, moved=True).remaining().epsilon == 1.0
-    monkeypatch.undo()
-    refuses(None, accountant.total, error=PrivacyLedgerError)
-
-
 def test_ledger_file_refuses_a_copy_in_its_place(tmp_path):
     path, backup = tmp_path / "a.db", tmp_path / "backup.db"
     accountant = PrivacyAccountant(1.0, path=path)
@@ -146,14 +134,6 @@ def test_ledger_file_refuses_a_copy_in_its_place(tmp_path):
     # An old copy would have the whole budget again.
     backup.replace(path)
     refuses("is a copy", accountant.spend, 1.0, error=PrivacyLedgerError)
-
-
-def test_ledger_in_memory_takes_its_payments_to_a_file():
-    accountant = PrivacyAccountant(1.0)
-    accountant.spend(0.5)
-    other = pickle.loads(pickle.dumps(accountant))
-    other.spend(0.5)
-    assert accountant.remaining().epsilon == 0.0
 
 
 def test_ledger_file_holds_all_payments_beside_readers(tmp_path):

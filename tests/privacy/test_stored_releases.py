@@ -1,5 +1,6 @@
 """Releases that a ledger stores with their payments: formats, bounds, crashes, second draws."""
 
+import ast
 import hashlib
 import io
 import json
@@ -29,7 +30,7 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
 from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._ledger import Ledger
-from sklearn_dptda.privacy._ledger_stores import folder_of
+from sklearn_dptda.privacy._ledger_stores import folder_of, last_mark
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._release import as_arrays, learnt
 from sklearn_dptda.privacy._release_key import ReleaseKey
@@ -39,9 +40,9 @@ from sklearn_dptda.utils._privacy_checks._check_inputs import released
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
 from tests._fragile import KILL
-from tests._refusals import refuses
+from tests._refusals import failing, refuses
 from tests.privacy._forked import Child
-from tests.privacy._ledgers import edit
+from tests.privacy._ledgers import alter, edit
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 NOISE = pytest.mark.filterwarnings("ignore:At epsilon")
@@ -284,11 +285,10 @@ def test_accountant_refuses_a_bad_keep(tmp_path):
 @pytest.mark.parametrize("action", ["always", "error"])
 def test_fit_loses_no_release_on_a_full_disk(tmp_path, monkeypatch, action):
     budget = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db")
-
-    def full(*args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("sklearn_dptda.privacy._ledger.write_release", full)
+    monkeypatch.setattr(
+        "sklearn_dptda.privacy._ledger.write_release",
+        failing(OSError(28, "No space left on device")),
+    )
     with warnings.catch_warnings(record=True, action=action) as said:
         model = DPLloyd(2, bounds=(0, 1), accountant=budget).fit(X)
     assert model.cluster_centers_.shape == (2, 2) and len(budget) == 1
@@ -388,10 +388,10 @@ def test_release_once_writes_lost_files_again(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("error", [MemoryError, RecursionError, ArithmeticError])
 def test_fit_loses_no_release_when_storing_fails(error, tmp_path, monkeypatch):
-    def fail(*args):
-        raise error("on purpose: nothing was released.")
-
-    monkeypatch.setattr("sklearn_dptda.privacy._accountant.to_bytes", fail)
+    monkeypatch.setattr(
+        "sklearn_dptda.privacy._accountant.to_bytes",
+        failing(error("on purpose: nothing was released.")),
+    )
     budget = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db")
     with pytest.warns(RuntimeWarning, match="could not be stored") as said:
         model = DPLloyd(2, bounds=(0, 1), accountant=budget).fit(X)
@@ -446,32 +446,23 @@ def test_release_once_returns_no_second_draw(tmp_path):
     assert same(budget.release("broken")["cluster_centers_"], first["cluster_centers_"])
 
 
-def test_ledger_from_before_learns_to_store(path):
-    PrivacyAccountant(9.0, path=path).spend(1.0)
-    edit(path, "DROP TABLE privacy_release")
-    budget = PrivacyAccountant.open(path)
-    model = DPLloyd(2, delta=0.0, bounds=(0, 1), adjacency="replace-one", random_state=0)
-    model.set_params(accountant=budget).fit(X)
-    assert [release.size is None for release in budget.releases()] == [True, False]
-
-
-@pytest.mark.engines
-def test_ledger_server_from_before_learns_units_and_to_store(fresh_database):
-    import sqlalchemy
-
-    ledger_id = PrivacyAccountant(9.0, path=fresh_database)._ledger.id
-    url = fresh_database.replace("postgresql:", "postgresql+psycopg:")
-    with sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool).begin() as connection:
-        for change in (
-            "DROP TABLE privacy_release",
-            "ALTER TABLE privacy_budget DROP COLUMN unit",
-            "ALTER TABLE privacy_spend DROP COLUMN unit",
-        ):
-            connection.execute(sqlalchemy.text(change))
-    budget = PrivacyAccountant.open(fresh_database)
-    budget.spend(1.0, key=KEY)
-    budget.store(KEY, 5.0)
-    assert budget.release(KEY) == 5.0 and budget._ledger.id == ledger_id
+def test_ledger_from_before_learns_units_and_to_store(ledger_path):
+    made = PrivacyAccountant(9.0, path=ledger_path)
+    made.spend(0.5, what="before")
+    # Nor did the mark of the user know units.
+    mark = Path(ast.literal_eval(last_mark(made._ledger.id)[0]))
+    seen = json.loads(mark.read_text())
+    mark.write_text(json.dumps({name: value for name, value in seen.items() if name != "unit"}))
+    columns = [f"ALTER TABLE privacy_{name} DROP COLUMN unit" for name in ("budget", "spend")]
+    alter(ledger_path, "DROP TABLE privacy_release", *columns)
+    old = PrivacyAccountant.open(ledger_path)
+    assert old.total().epsilon == 0.5 and old.spends()["unit"].tolist() == [""]
+    old.spend(0.25, unit="one person", key=KEY)
+    old.store(KEY, 5.0)
+    assert old.release(KEY) == 5.0 and old._ledger.id == made._ledger.id
+    assert [release.size is None for release in old.releases()] == [True, False]
+    refuses("counts losses of one person", PrivacyAccountant.open(ledger_path).spend, 0.1)
+    assert old.spends()["unit"].tolist() == ["", "one person"] and old.remaining().epsilon == 8.25
 
 
 def pipeline(budget):
@@ -710,11 +701,8 @@ def test_secret_of_a_ledger_is_one_for_processes_that_race(tmp_path, monkeypatch
 
 
 def test_secret_of_a_ledger_is_not_left_in_part(tmp_path, monkeypatch):
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", failing(OSError(28, "No space left on device")))
         refuses("No space", ReleaseKey.open, tmp_path / "secret", error=OSError)
     assert not list(tmp_path.iterdir())
     ReleaseKey.open(tmp_path / "secret")

@@ -1,11 +1,8 @@
 """A ledger of people refuses losses of rows and points, and vice versa, naming both."""
 
-import ast
 import itertools
-import json
 import math
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,9 +15,7 @@ from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.model_selection import check_budget, planned_loss, release_replicates
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
-from sklearn_dptda.privacy._ledger_stores import last_mark
 from tests._refusals import refuses
-from tests.privacy._ledgers import edit
 from tests.privacy._pay_ahead import pay_ahead
 
 BOX = (-1.0, 1.0)
@@ -162,19 +157,3 @@ def test_accountant_unit_is_known_to_moved_files(path, tmp_path):
     moved = PrivacyAccountant.open(shutil.move(path, tmp_path / "b.db"), moved=True)
     refuses("counts losses of one person", moved.spend, 0.1)
     moved.spend(0.1, unit="one person")
-
-
-def test_ledger_without_units_learns_its_own(path):
-    made = PrivacyAccountant(9.0, path=path)
-    made.spend(0.5, what="before")
-    # Nor did the mark of the user.
-    mark = Path(ast.literal_eval(last_mark(made._ledger.id)[0]))
-    seen = json.loads(mark.read_text())
-    mark.write_text(json.dumps({name: value for name, value in seen.items() if name != "unit"}))
-    for table in ("privacy_budget", "privacy_spend"):
-        edit(path, f"ALTER TABLE {table} DROP COLUMN unit")
-    old = PrivacyAccountant.open(path)
-    assert old.total().epsilon == 0.5 and old.spends()["unit"].tolist() == [""]
-    old.spend(0.25, unit="one person")
-    refuses("counts losses of one person", PrivacyAccountant.open(path).spend, 0.1)
-    assert old.spends()["unit"].tolist() == ["", "one person"] and old.remaining().epsilon == 8.25

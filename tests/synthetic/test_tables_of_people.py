@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.synthetic import PrivateMeasure, _box_measure, _private_measure
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
-from tests._refusals import refuses
+from tests._refusals import failing, refuses
 
 from ._measures import assert_audited
 
@@ -355,11 +355,9 @@ def test_private_measure_refuses_bounds_of_categories():
 def test_private_measure_failed_fit_forgets_earlier_one(monkeypatch):
     X = np.random.default_rng(0).uniform(size=(200, 2))
     private = PrivateMeasure(1.0, (0, 1), random_state=0).fit(X)
-
-    def fail(*args, **kwargs):
-        raise MemoryError("an array of shape (4711, 3)")
-
-    monkeypatch.setattr(_private_measure, "box_measure", fail)
+    monkeypatch.setattr(
+        _private_measure, "box_measure", failing(MemoryError("an array of shape (4711, 3)"))
+    )
     said = refuses(None, private.fit, X, error=MemoryError)
     assert "4711" not in said
     assert set(vars(private)) - set(private.get_params()) == {"n_features_in_"}
