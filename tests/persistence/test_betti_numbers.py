@@ -12,7 +12,7 @@ from sklearn_dptda import DTMFiltration, PrivateBettiNumbers
 from sklearn_dptda.persistence._count_choice import scores_of, threshold_scores
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes
 from sklearn_dptda.persistence._private_betti_numbers import missed_score, threshold_statement
-from tests._refusals import refuses, refuses_unpaid
+from tests._refusals import refuses
 from tests.persistence._clouds import four_clouds
 from tests.persistence._long_features import attacked, filtration, loops, wells
 from tests.privacy._permute_and_flip import permute_and_flip_law
@@ -292,33 +292,6 @@ def test_private_betti_numbers_make_frames(small):
 def test_private_betti_numbers_guarantee_names_dimensions_and_threshold(small):
     guarantee = PrivateBettiNumbers(1.0, 0.2).fit([small]).privacy_guarantee_
     assert guarantee.delta == 0 and "(H0, H1) longer than 0.2" in str(guarantee)
-
-
-# tests/test_refusals.py tries values of a wrong kind.
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"epsilon": 1e-9}, "epsilon"),
-        ({"threshold": 0.0}, "threshold"),
-        ({"threshold": (0.1, 0.2, 0.3)}, "threshold"),
-        ({"threshold": (0.1, -0.2)}, "threshold"),
-        ({"threshold": ("a", 0.2)}, "threshold"),
-        ({"threshold": 100.0}, "threshold=100.0 must be below upper="),
-        ({"max_count": 0}, "max_count"),
-        ({"max_count": 100}, "max_count=100 makes .* combinations of counts and thresholds"),
-        ({"threshold": 0.1, "max_count": 101}, "max_count"),
-        ({"confidence": 0.0}, "confidence"),
-        ({"homology_dimensions": (1, 1)}, "homology_dimensions"),
-    ],
-)
-def test_private_betti_numbers_refuse_the_ends_of_ranges_unpaid(small, options, message):
-    refuses_unpaid(message, PrivateBettiNumbers(**options).fit_transform, [small])
-
-
-def test_private_betti_numbers_refuse_too_many_combinations():
-    item = filtration(np.zeros((3, 3, 3)), 0.01)
-    with pytest.raises(ValueError, match="max_count=100 makes 1020100 combinations"):
-        PrivateBettiNumbers(1.0, 0.2, (0, 1, 2), max_count=100).fit([item])
 
 
 @pytest.mark.nightly

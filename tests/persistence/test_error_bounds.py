@@ -342,39 +342,10 @@ def test_private_persistence_adds_the_error_of_a_lattice_and_warns():
         fitted(fine, coarse)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"confidence": 1.0},
-        {"n_features": -1},
-        {"n_features": (1, 2, 3)},
-        {"n_features": (1, -1)},
-        {"n_features": 1.5},
-        {"floor": math.nan},
-        {"floor": -1.0},
-        {"sensitivity": 0.0},
-        {"upper": math.inf},
-    ],
-)
-def test_error_bounds_refuse_bad_numbers(options):
-    message = next(iter(options))
-    public = {"sensitivity": 0.01, "upper": 1.0, **options}
-    for function in (bottleneck_error_bound, noise_floor):
-        refuses(message, function, PrivatePersistence(), **public)
-    refuses(message, epsilon_for_error, 0.1, PrivatePersistence(), **public)
-
-
-def test_bottleneck_error_bound_checks_parameters_that_no_fit_has():
-    with pytest.raises(ValueError, match="Unknown base measure 'gamma'"):
-        bottleneck_error_bound(variant(base_measure="gamma"), 0.01, 1.0)
-
-
 def test_bottleneck_error_bound_of_more_features_than_points_is_infinite():
     private = PrivatePersistence(5.0, max_points=2)
     assert math.isinf(bottleneck_error_bound(private, 0.001, 1.0, n_features=3))
     assert math.isfinite(bottleneck_error_bound(private, 0.001, 1.0, n_features=2))
-    refuses("mcmc", noise_floor, PublishedPersistence(), 0.01, 1.0)
-    refuses("error", epsilon_for_error, 0.0, private, 0.01, 1.0)
 
 
 def test_birth_volumes_bound_enumerated_balls():

@@ -180,45 +180,12 @@ def worst_rho(rate):
     return (np.log(moments) / (order - 1) / order).max()
 
 
-def test_private_persistence_refuses_parameters_changed_after_fit(small):
-    estimator = PrivatePersistence(epsilon=1.0).fit([small])
-    estimator.set_params(epsilon=1e4)
-    refuses("fit again", estimator.transform, [small])
-
-
 def test_private_persistence_of_arrays_needs_sensitivity_and_upper(small):
     refuses("sensitivity and upper", PrivatePersistence().fit, [small.values])
     refuses("sensitivity and upper", PrivatePersistence(sensitivity=0.1).fit, [small.values])
     estimator = PrivatePersistence(sensitivity=0.01, upper=3.0).fit([small.values])
     assert len(estimator.transform([small.values])) == 1
     refuses("sensitivity must be None", PrivatePersistence(sensitivity=0.1).fit, [small])
-
-
-# tests/test_refusals.py tries values of a wrong kind.
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"max_points": 0},
-        {"max_points": 1000},
-        {"spike": 1.0},
-        {"homology_dimensions": ()},
-        {"homology_dimensions": (0, 0)},
-    ],
-)
-def test_private_persistence_refuses_the_ends_of_ranges(small, options):
-    refuses(next(iter(options)), PrivatePersistence(**options).fit, [small])
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        ([[[np.nan, 0.0], [0.0, 1.0]]], "NaN"),
-        ([np.array([[0.0, np.inf]])], "infinity"),
-        (["a"], "neither"),
-    ],
-)
-def test_private_persistence_refuses_what_is_no_function(X, message):
-    refuses(message, PrivatePersistence(sensitivity=0.1, upper=1.0).fit, X)
 
 
 @pytest.mark.parametrize(("n", "value"), [(1, 1.0), (2, 0.0), (2, 1.0), (3, 0.5)])

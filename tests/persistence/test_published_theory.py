@@ -14,10 +14,8 @@ from sklearn_dptda.filtration import distance_to_measure
 from sklearn_dptda.published import (
     dtm_worst_case,
     published_error_bound,
-    published_error_floor,
     sampling_error_bound,
 )
-from tests._refusals import refuses
 
 SIZE = 5
 # A set of diameter 5 and twenty points, of mass 0.5: Delta is diam / (m n) = 0.5 for one dimension.
@@ -207,35 +205,6 @@ def test_sampling_error_bound_holds_in_every_dimension(d):
 def test_sampling_error_bound_falls_with_the_root_of_n():
     bounds = [sampling_error_bound(n, 0.2, 1.0, 10**6) for n in (10**4, 10**6)]
     assert bounds[0] / bounds[1] == pytest.approx(10)
-
-
-@pytest.mark.parametrize(
-    ("function", "numbers", "name"),
-    [
-        (published_error_bound, {"epsilon": 0.0}, "epsilon"),
-        (published_error_bound, {"epsilon": math.nan}, "epsilon"),
-        (published_error_bound, {"n": 0}, "n must"),
-        (published_error_bound, {"m": 1.5}, "m must"),
-        (published_error_bound, {"diameter": math.inf}, "diameter"),
-        (published_error_bound, {"confidence": 0.0}, "confidence"),
-        (published_error_bound, {"max_points": -1}, "max_points"),
-        (published_error_bound, {"n_places": 0}, "n_places"),
-        (published_error_bound, {"n_dimensions": 0}, "n_dimensions"),
-        (published_error_bound, {"approximation": -0.1}, "approximation"),
-        (published_error_floor, {"m": 0.6}, "m must be of at most"),
-        (published_error_floor, {"confidence": 1.0}, "confidence"),
-    ],
-)
-def test_published_error_bounds_refuse_bad_numbers(function, numbers, name):
-    refuses(name, function, **{"epsilon": 1.0, "n": 100, "m": 0.2, "diameter": 1.0, **numbers})
-
-
-@pytest.mark.parametrize(
-    "options", [{"n": 0}, {"m": 0.0}, {"diameter": -1.0}, {"n_nodes": 0}, {"confidence": 1.0}]
-)
-def test_sampling_error_bound_refuses_bad_numbers(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        sampling_error_bound(**{"n": 10, "m": 0.2, "diameter": 1.0, "n_nodes": 5, **options})
 
 
 # Figures of Kang and others.

@@ -8,7 +8,6 @@ import pytest
 from sklearn_dptda import bottleneck_distance
 from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
 from sklearn_dptda.persistence._shifted import Dilations, Shifts, saturates_matrix
-from tests._refusals import refuses
 
 INF = math.inf
 PAIR = np.array([[1.0, 3.0], [0.5, 1.0]])
@@ -117,17 +116,6 @@ def test_saturates_matrix_by_hand():
     )
     assert not saturates_matrix(np.array([[True, False], [True, False]]))
     assert not saturates_matrix(np.ones((3, 2), dtype=bool))
-
-
-def test_shifted_distances_refuse_bad_input():
-    refuses("scale", shift_invariant_bottleneck_distance, PAIR, PAIR, scale="root")
-    refuses("positive", shift_invariant_bottleneck_distance, [[0, 1]], PAIR, scale="log")
-    refuses("negative", dilation_dissimilarity, [[-1, 1]], PAIR)
-    refuses("first", dilation_dissimilarity, [[2, 1]], PAIR)
-    for tol in (0.0, -1.0, np.nan, np.inf):
-        for distance in (shift_invariant_bottleneck_distance, dilation_dissimilarity):
-            refuses("tol", distance, PAIR, PAIR, tol=tol)
-    refuses("infinite birth", shift_invariant_bottleneck_distance, [[-np.inf, 0]], PAIR)
 
 
 @pytest.mark.laws
