@@ -140,14 +140,11 @@ def test_estimators_name_wrong_parameters_by_their_type():
                         assert "P0001" not in str(error), (name, parameter)
 
 
-def test_privacy_checks_have_broken_twins():
-    assert set(BROKEN) | FULFILLED_BY_ITSELF == set(CHECKS)
-
-
-def test_privacy_checks_are_enough():
+def test_privacy_checks_are_enough_and_have_broken_twins():
     private = all_estimators(private=True)
     count = sum(len(privacy_checks(make_instance(kind))) for _, kind in private)
     assert len(CHECKS) >= 40 and count >= 40 * len(private) >= 40
+    assert set(BROKEN) | FULFILLED_BY_ITSELF == set(CHECKS)
 
 
 def test_all_estimators_finds_what_the_package_exports():

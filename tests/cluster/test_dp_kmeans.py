@@ -96,10 +96,7 @@ def test_private_kmeans_covariances_feed_morse_merging(kind, blobs):
 
 
 def test_morse_merging_refuses_dp_lloyd_without_covariances_unpaid(blobs):
-    accountant = PrivacyAccountant(5.0, 1e-3)
-    with pytest.raises(ValueError, match="covariance_share"):
-        MorseMerging(DPLloyd(5, bounds=BOX, accountant=accountant)).fit(blobs[0])
-    assert accountant.total().epsilon == 0
+    refuses_unpaid("covariance_share", MorseMerging(DPLloyd(5, bounds=BOX)).fit, blobs[0])
 
 
 # All estimators of rows fit by the same steps, so that one of them shows what these leave.

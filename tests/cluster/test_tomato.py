@@ -99,10 +99,11 @@ def test_tomato_takes_dense_and_sparse_distances():
     assert np.array_equal(dense.predict(D[:10]), dense.labels_[:10])
 
 
-def test_tomato_refuses_sparse_distances_with_bad_indices():
+def test_tomato_refuses_bad_indices_and_negative_distances():
     D = csc_array(np.ones((4, 4)))
     D.indices = D.indices + 10**7
     refuses("X is not a valid sparse matrix", ToMATo(2, n_neighbors=2, metric="precomputed").fit, D)
+    refuses("negative", ToMATo(metric="precomputed").fit, -np.ones((5, 5)))
 
 
 def test_tomato_breaks_ties_by_order(rng):
@@ -217,7 +218,3 @@ def test_tomato_warns_of_impossible_numbers_of_clusters():
 )
 def test_tomato_refuses_combinations_and_bad_densities(options, message):
     refuses(message, ToMATo(**options).fit, np.random.default_rng(0).normal(size=(50, 2)))
-
-
-def test_tomato_refuses_negative_distances():
-    refuses("negative", ToMATo(metric="precomputed").fit, -np.ones((5, 5)))

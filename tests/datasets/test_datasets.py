@@ -107,10 +107,7 @@ def test_load_polblogs_has_the_published_sizes(largest, n, edges):
     assert data.target_names.tolist() == ["liberal", "conservative"]
 
 
-def test_load_polblogs_explains_a_missing_file(tmp_path):
+def test_load_polblogs_explains_a_missing_and_a_wrong_file(tmp_path):
     refuses("network data", load_polblogs, tmp_path, error=FileNotFoundError)
-
-
-def test_load_polblogs_refuses_a_wrong_file(tmp_path):
     np.savez(tmp_path / "polblogs.npz", edges=np.zeros((0, 2), int))
     refuses("lacks", load_polblogs, tmp_path)

@@ -96,6 +96,8 @@ def test_diagram_features_refuse_bad_ranges(options):
 def test_diagram_features_refuse_bad_diagrams():
     refuses("NaN", DiagramFeatures().fit, [np.array([[0, np.nan]])])
     refuses("must have 2", DiagramFeatures().fit(SAMPLES).transform, [SAMPLES[0][:1]])
+    with pytest.raises(ValueError, match="homology dimensions in its third column"):
+        DiagramFeatures().fit(np.full((2, 3, 3), 0.5))
 
 
 @pytest.mark.parametrize(
@@ -172,11 +174,6 @@ def test_diagram_features_tell_private_steps_of_learnt_dimensions(dimensions):
     else:
         model.fit(array)
     assert model[-1].privacy_guarantee_.public_parameters == (dimensions is not None)
-
-
-def test_diagram_features_refuse_a_third_column_of_other_numbers():
-    with pytest.raises(ValueError, match="homology dimensions in its third column"):
-        DiagramFeatures().fit(np.full((2, 3, 3), 0.5))
 
 
 # Sorted lifetimes.

@@ -248,7 +248,7 @@ def test_dtm_filtration_of_people_fits_landmarks_of_people():
     assert filtration.bounds_guarantee_.unit == "all points of one person"
 
 
-def test_place_histogram_refuses_other_places():
+def test_place_histogram_refuses_other_places_reach_and_memory():
     grid = DTMFiltration(bounds=(-2, 2)).fit([X[:, :2]])
     filtration = DTMFiltration(landmarks=LANDMARKS[:, :2])
     refuses(r"X\[0\] is a histogram on a grid", filtration.fit, [grid.make_histogram(X[:, :2])])
@@ -264,6 +264,15 @@ def test_place_histogram_refuses_other_places():
         DTMFiltration(0.5, landmarks=LANDMARKS, groups=True).fit(
             [of_one_person_each(X, 60)]
         ).make_histogram()
+    of = [LandmarkComplex(LANDMARKS, *options) for options in ((2, 1.0), (2, 9.0), (1, 1.0))]
+    filtrations = [DTMFiltration(landmarks=complex).fit([X]) for complex in of]
+    histogram = filtrations[0].make_histogram(X)
+    for other in filtrations[1:]:
+        refuses("landmarks, max_distance and p of this estimator", other.transform, [histogram])
+        with pytest.raises(ValueError, match="same landmarks, max_distance and p can be added"):
+            histogram + other.make_histogram(X)
+    with pytest.raises(ValueError, match=r"memory=1 MiB\. Use fewer landmarks"):
+        filtrations[0].set_params(memory=1.0).make_histogram(X)
 
 
 # With p = 1, the error of counts is smaller than the part of a single neighbour.
@@ -385,18 +394,6 @@ def test_dtm_filtration_refuses_too_many_people_unpaid():
         filtration = DTMFiltration(1.0, landmarks=PrivateLandmarks(4, 1.0), groups="id")
         refuses("Lower m", filtration.fit, [people])
         assert len(budget) == 0
-
-
-def test_place_histogram_refuses_other_dimension_reach_and_memory():
-    of = [LandmarkComplex(LANDMARKS, *options) for options in ((2, 1.0), (2, 9.0), (1, 1.0))]
-    filtrations = [DTMFiltration(landmarks=complex).fit([X]) for complex in of]
-    histogram = filtrations[0].make_histogram(X)
-    for other in filtrations[1:]:
-        refuses("landmarks, max_distance and p of this estimator", other.transform, [histogram])
-        with pytest.raises(ValueError, match="same landmarks, max_distance and p can be added"):
-            histogram + other.make_histogram(X)
-    with pytest.raises(ValueError, match=r"memory=1 MiB\. Use fewer landmarks"):
-        filtrations[0].set_params(memory=1.0).make_histogram(X)
 
 
 @pytest.mark.parametrize("value", [-1e308, 5e-324])

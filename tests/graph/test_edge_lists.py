@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, NoisyAdjacency, make_sbm
 from sklearn_dptda.privacy import PrivacyAccountant
-from tests._refusals import refuses
+from tests._refusals import refuses, refuses_unpaid
 
 NAMES = ["eve", "ann", "bob", "cy", "dan"]
 # An edge in both directions, and one that is listed twice.
@@ -128,10 +128,7 @@ def test_edge_flip_takes_no_list_for_a_matrix_and_no_matrix_for_a_list():
 
 @pytest.mark.parametrize("make", [iter, lambda edges: zip(*zip(*edges, strict=True), strict=True)])
 def test_edge_flip_refuses_iterators_unpaid(make):
-    accountant = PrivacyAccountant(9.0)
-    with pytest.raises(ValueError, match="which can be read only once"):
-        EdgeFlip(nodes=NAMES, accountant=accountant).fit(make(EDGES))
-    assert len(accountant) == 0
+    refuses_unpaid("which can be read only once", EdgeFlip(nodes=NAMES).fit, make(EDGES))
 
 
 def test_edge_flip_names_come_back_in_every_output():
@@ -196,12 +193,8 @@ def test_edge_flip_names_are_stored_with_the_release(storage, tmp_path):
     ],
 )
 def test_edge_flip_refuses_bad_lists_unpaid(edges, nodes, message):
-    accountant = PrivacyAccountant(9.0)
-    with pytest.raises(ValueError, match=message) as caught:
-        EdgeFlip(nodes=nodes, accountant=accountant).fit(edges)
-    said = str(caught.value)
+    said = refuses_unpaid(message, EdgeFlip(nodes=nodes).fit, edges)
     assert not any(private in said for private in ("zed", "ann", "77", "1.5", "inhomogeneous"))
-    assert len(accountant) == 0
 
 
 @pytest.mark.parametrize(

@@ -209,14 +209,11 @@ def test_edge_flip_grid_search_finds_epsilon():
     assert search.best_score_ > 0.9
 
 
-def test_adjacency_spectral_embedding_refuses_directed_graphs():
+def test_adjacency_spectral_embedding_refuses_directed_and_empty_graphs():
     A = np.triu(np.ones((40, 40)), 1)
     for storage in ("sparse", "packed"):
         noisy = EdgeFlip(3.0, directed=True, storage=storage, random_state=0).fit_transform(A)
         refuses("not symmetric", AdjacencySpectralEmbedding(2).fit, noisy)
-
-
-def test_adjacency_spectral_embedding_refuses_empty_graphs():
     refuses("no edges", AdjacencySpectralEmbedding(2).fit, np.zeros((30, 30)))
     noisy = EdgeFlip(1e-18, random_state=0).fit_transform(np.ones((30, 30)) - np.eye(30))
     refuses("nothing of the graph is left", AdjacencySpectralEmbedding(2).fit, noisy)

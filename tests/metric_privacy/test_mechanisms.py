@@ -297,11 +297,14 @@ def test_ultrametric_mechanism_is_private_and_near_optimum(alpha):
         assert private.release(np.arange(len(D1))).shape == (len(D1),)
 
 
-def test_ultrametric_mechanism_refuses_other_spaces_and_points():
+def test_ultrametric_mechanism_and_samples_refuse_other_points_and_numbers():
     refuses("not an ultrametric", UltrametricMechanism(KNOWN["interval"]).fit)
     private = UltrametricMechanism(KNOWN["baire"]).fit()
     refuses("numbers of points", private.release, [16])
     refuses("not points of the space", private.transform, np.ones((1, 16)))
+    private = MetricExponentialMechanism(1.0, candidates=[[0.0], [1.0]]).fit()
+    for bad in (0, 2.5, -1):
+        refuses("n_samples", private.sample, [[0.0]], bad)
 
 
 @pytest.mark.parametrize(
@@ -441,12 +444,6 @@ def test_metric_exponential_pickles_functions_as_metrics():
     private = MetricExponentialMechanism(1.0, Distance(), [[0.0], [1.0]]).fit()
     copy = pickle.loads(pickle.dumps(private))
     assert copy.transform([[0.0]]).shape == (1, 1)
-
-
-def test_metric_exponential_sample_refuses_bad_numbers():
-    private = MetricExponentialMechanism(1.0, candidates=[[0.0], [1.0]]).fit()
-    for bad in (0, 2.5, -1):
-        refuses("n_samples", private.sample, [[0.0]], bad)
 
 
 def losses_of(logs):

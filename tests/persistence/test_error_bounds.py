@@ -202,10 +202,13 @@ def test_diagram_errors_are_equal_for_equal_laws_only():
     assert cached.private.accountant is None and cached is _errors_of(same, [function])[0]
 
 
-def test_error_bounds_without_noise_are_zero():
+def test_error_bounds_are_zero_without_noise_and_infinite_beyond_max_points():
     exact = PrivatePersistence(math.inf, homology_dimensions=(0, 1))
     assert bottleneck_error_bound(exact, 0.1, 1.0) == 0
     assert noise_floor(exact, 0.1, 1.0) == (0, 0)
+    private = PrivatePersistence(5.0, max_points=2)
+    assert math.isinf(bottleneck_error_bound(private, 0.001, 1.0, n_features=3))
+    assert math.isfinite(bottleneck_error_bound(private, 0.001, 1.0, n_features=2))
 
 
 def released_errors(private, exact, sensitivity, upper, n):
@@ -340,12 +343,6 @@ def test_private_persistence_adds_the_error_of_a_lattice_and_warns():
     assert fitted(fine) >= fitted(function(0.02, 0.0)) + 0.01
     with pytest.warns(UserWarning, match=r"0\.005, which is more than the sensitivity, 0\.001"):
         fitted(fine, coarse)
-
-
-def test_bottleneck_error_bound_of_more_features_than_points_is_infinite():
-    private = PrivatePersistence(5.0, max_points=2)
-    assert math.isinf(bottleneck_error_bound(private, 0.001, 1.0, n_features=3))
-    assert math.isfinite(bottleneck_error_bound(private, 0.001, 1.0, n_features=2))
 
 
 def test_birth_volumes_bound_enumerated_balls():

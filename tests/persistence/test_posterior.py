@@ -405,7 +405,7 @@ def test_other_diagrams_are_refused(released, change, message):
     refuses(message, private.posterior, change(diagrams))
 
 
-def test_exact_release_and_bad_numbers_are_refused(released):
+def test_posterior_refuses_exact_releases_bad_numbers_and_other_fits(released):
     private, diagrams, functions = released
     exact = PrivatePersistence(math.inf)
     refuses("epsilon=inf", exact.posterior, exact.fit_transform(functions))
@@ -416,9 +416,6 @@ def test_exact_release_and_bad_numbers_are_refused(released):
     refuses("level", posterior.interval, 1.0)
     refuses("dimension", posterior.count, 2, 0.3)
     refuses("longer_than", posterior.count, 1, 1e-9)
-
-
-def test_release_before_another_fit_is_refused(released):
     _, _, functions = released
     private = PrivatePersistence(2.0, random_state=0)
     diagrams = private.fit_transform(functions)

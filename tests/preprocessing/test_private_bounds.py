@@ -374,16 +374,12 @@ def test_private_persistence_refuses_several_private_bounds():
 
 
 def test_filtration_refuses_private_bounds_that_do_not_fit_unpaid():
-    X = [make_two_circles(200, random_state=0)]
-    accountant = PrivacyAccountant(1.0)
-    private = PrivateBounds(0.5, adjacency="add-remove", accountant=accountant)
-    refuses("adjacency='replace-one'", DTMFiltration(bounds=private).fit, X)
+    X, box = [make_two_circles(200, random_state=0)], PrivateBounds(0.5)
+    private = PrivateBounds(0.5, adjacency="add-remove")
+    refuses_unpaid("adjacency='replace-one'", DTMFiltration(bounds=private).fit, X)
     counted = DTMFiltration(bounds=(-3, 4)).fit(X).make_histogram(X[0])
-    with pytest.raises(ValueError, match="histograms"):
-        DTMFiltration(bounds=PrivateBounds(0.5, accountant=accountant)).fit([counted])
-    with pytest.raises(ValueError, match="resolution"):
-        DTMFiltration(resolution=1, bounds=PrivateBounds(0.5, accountant=accountant)).fit(X)
-    assert len(accountant) == 0
+    refuses_unpaid("histograms", DTMFiltration(bounds=box).fit, [counted])
+    refuses_unpaid("resolution", DTMFiltration(resolution=1, bounds=box).fit, X)
 
 
 def test_filtration_keeps_the_guarantee_of_its_box_if_refused():

@@ -314,12 +314,7 @@ class OfUser(BaseEstimator):
         self.n_jobs = n_jobs
 
 
-def test_digest_of_depends_on_parameters_of_own_classes():
-    assert digest_of(OfUser(1)) != digest_of(OfUser(2))
-    assert digest_of(DTMFiltration(n_jobs=1)) == digest_of(DTMFiltration(n_jobs=2))
-
-
-def test_digest_of_depends_on_all_parameters():
+def test_digest_of_depends_on_all_parameters_and_fitted_state():
     def name(estimator):
         return digest_of(estimator)
 
@@ -342,6 +337,12 @@ def test_digest_of_depends_on_all_parameters():
     # In every process, and for every accountant.
     assert [name(pickle.loads(pickle.dumps(kind))) for kind in kinds] == names
     assert name(DPLloyd(2, accountant=PrivacyAccountant(1.0))) == name(DPLloyd(2))
+    assert digest_of(OfUser(1)) != digest_of(OfUser(2))
+    assert digest_of(DTMFiltration(n_jobs=1)) == digest_of(DTMFiltration(n_jobs=2))
+    fitted = [StandardScaler().fit(np.array([[0.0], [size]])) for size in (1.0, 2.0)]
+    sets = [FunctionTransformer(kw_args={"s": {FrozenEstimator(each)}}) for each in fitted]
+    assert digest_of(sets[0]) != digest_of(sets[1])
+    assert digest_of(sets[0]) == digest_of(clone(sets[0]))
 
 
 def test_public_parameters_name_functions_without_an_address():
@@ -428,13 +429,6 @@ def test_digest_of_refuses_code_that_cannot_be_imported():
         refuses("cannot be described", digest_of, module)
     assert digest_of(np.add) == digest_of(np.add) != digest_of(np.multiply)
     assert digest_of(_twice) != digest_of(_distance)
-
-
-def test_digest_of_depends_on_fitted_state():
-    fitted = [StandardScaler().fit(np.array([[0.0], [size]])) for size in (1.0, 2.0)]
-    sets = [FunctionTransformer(kw_args={"s": {FrozenEstimator(each)}}) for each in fitted]
-    assert digest_of(sets[0]) != digest_of(sets[1])
-    assert digest_of(sets[0]) == digest_of(clone(sets[0]))
 
 
 def test_release_once_refuses_what_it_cannot_repeat():

@@ -314,9 +314,11 @@ def test_accountant_open_makes_nothing_at_a_mistyped_path(tmp_path):
     refuses("epsilon", PrivacyAccountant, path=tmp_path / "leger.db", error=TypeError)
 
 
-def test_accountant_names_a_missing_folder(tmp_path):
+def test_accountant_names_missing_folders_and_refuses_unknown_urls(tmp_path):
     path = tmp_path / "nowhere" / "a.db"
     refuses("No such file", PrivacyAccountant, 1.0, path=path, error=PrivacyLedgerError)
+    pytest.importorskip("sqlalchemy")
+    refuses("path", PrivacyAccountant, 1.0, path="nosuchdatabase://host/name")
 
 
 @pytest.mark.engines
@@ -324,11 +326,6 @@ def test_accountant_names_a_server_that_is_not_there():
     pytest.importorskip("psycopg")
     url = "postgresql://me:secret@127.0.0.1:1/none"
     refuses("cannot be used", PrivacyAccountant, 1.0, path=url, error=PrivacyLedgerError)
-
-
-def test_accountant_refuses_unknown_urls():
-    pytest.importorskip("sqlalchemy")
-    refuses("path", PrivacyAccountant, 1.0, path="nosuchdatabase://host/name")
 
 
 @needs_fork

@@ -177,22 +177,12 @@ def test_flip_numerator_never_promises_too_much(k):
                 assert ratio >= Decimal(epsilon).exp() * (1 - Decimal(2) ** -12)
 
 
-def test_flip_numerator_refuses_what_64_bits_cannot_express():
-    for epsilon, k in ((1e-20, 3), (1e-10, 10**10), (1e-6, 10**15)):
-        refuses("too small", flip_numerator, epsilon, k)
-
-
-def test_noise_source_generators_of_one_seed_differ():
-    source = NoiseSource(0)
-    first, second = source.generator(), source.generator()
-    assert not np.array_equal(first.random(5), second.random(5))
-    assert not np.array_equal(NoiseSource(0).generator().random(5), second.random(5))
-
-
-def test_flip_numerator_is_zero_without_privacy():
+def test_flip_numerator_is_zero_without_privacy_and_refuses_more_than_64_bits():
     values = np.arange(10) % 3
     assert np.array_equal(randomized_response(NoiseSource(), values, 3, np.inf), values)
     assert flip_numerator(np.inf, 3) == 0
+    for epsilon, k in ((1e-20, 3), (1e-10, 10**10), (1e-6, 10**15)):
+        refuses("too small", flip_numerator, epsilon, k)
 
 
 def test_noise_source_shuffles_uniformly():
@@ -211,6 +201,10 @@ def test_noise_source_repeats_under_a_seed_only():
         assert not np.array_equal(first, getattr(NoiseSource(2), law)(50.0, 100))
         secure = [getattr(NoiseSource(), law)(50.0, 100) for _ in range(2)]
         assert not np.array_equal(*secure)
+    source = NoiseSource(0)
+    first, second = source.generator(), source.generator()
+    assert not np.array_equal(first.random(5), second.random(5))
+    assert not np.array_equal(NoiseSource(0).generator().random(5), second.random(5))
 
 
 def test_spawn_seeds_are_distinct_and_repeatable():

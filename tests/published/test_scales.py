@@ -290,7 +290,7 @@ def test_scales_refuse_an_alpha_that_is_not_positive(alpha):
         refuses("alpha", scale, KNOWN["complete"], alpha=alpha)
 
 
-def test_scales_refuse_other_bad_input():
+def test_scales_refuse_bad_input():
     refuses("scale", packing_number, KNOWN["complete"], -1.0)
     refuses("method", entropic_scale, KNOWN["complete"], method="best")
     refuses("at most 30 points", entropic_scale, random_points(40, 2, 0), method="exact")

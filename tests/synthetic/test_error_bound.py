@@ -258,14 +258,11 @@ def test_error_bound_is_function_of_release():
     assert 2**private._noise.depth == len(private.weights_)
 
 
-def test_error_bound_refuses_bad_confidence():
+def test_error_bound_refuses_bad_confidence_and_integrals_in_plane():
     for kind in (PrivateMeasure, MetricMeasure):
         private = kind(1.0, (0, 1), random_state=0).fit([[0.5], [0.2]])
         for confidence in (0, 1, -0.1, math.nan, "high", None):
             refuses("confidence", private.error_bound, confidence)
-
-
-def test_error_bound_refuses_integrals_in_plane():
     private = MetricMeasure(1.0, (0, 1), random_state=0)
     private.fit(np.random.default_rng(0).uniform(size=(100, 2)))
     refuses("one column only; got 2", private.error_bound)

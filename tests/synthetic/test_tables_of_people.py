@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.synthetic import PrivateMeasure, _box_measure, _private_measure
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
-from tests._refusals import failing, refuses
+from tests._refusals import failing, refuses, refuses_unpaid
 
 from ._measures import assert_audited
 
@@ -332,24 +332,18 @@ def test_private_measure_refuses_bad_categories_unpaid(categories, message):
     assert "tutor" not in said
 
 
-def test_private_measure_refuses_missing_values_unpaid():
-    accountant = PrivacyAccountant(math.inf)
+def test_private_measure_refuses_missing_values_and_bounds_of_categories_unpaid():
     X = people(50)
     X.loc[7, "job"] = None
-    refuses("'job' has values that are missing", measure(accountant=accountant).fit, X)
-    with pytest.raises(ValueError, match="column 0 is not numeric"):
-        PrivateMeasure(bounds=BOUNDS, accountant=accountant).fit(people(9).to_numpy(dtype=object))
-    with pytest.raises(ValueError, match="not numbers"):
-        PrivateMeasure(bounds=BOUNDS, accountant=accountant).fit([["tutor", 1.0]])
-    unhashable = pd.DataFrame({"job": [["cook"], ["clerk"]]})
-    with pytest.raises(ValueError, match="'job' has values that are missing"):
-        PrivateMeasure(categories={"job": JOBS}, accountant=accountant).fit(unhashable)
-    assert not accountant.spends()
-
-
-def test_private_measure_refuses_bounds_of_categories():
-    with pytest.raises(ValueError, match="2 here"):
-        PrivateMeasure(bounds=([0] * 5, [1] * 5), categories=CATEGORIES).fit(people(9))
+    refuses_unpaid("'job' has values that are missing", measure().fit, X)
+    rows = people(9).to_numpy(dtype=object)
+    refuses_unpaid("column 0 is not numeric", PrivateMeasure(bounds=BOUNDS).fit, rows)
+    refuses_unpaid("not numbers", PrivateMeasure(bounds=BOUNDS).fit, [["tutor", 1.0]])
+    unhashable, jobs = pd.DataFrame({"job": [["cook"], ["clerk"]]}), {"job": JOBS}
+    missing = "'job' has values that are missing"
+    refuses_unpaid(missing, PrivateMeasure(categories=jobs).fit, unhashable)
+    all_columns = PrivateMeasure(bounds=([0] * 5, [1] * 5), categories=CATEGORIES)
+    refuses_unpaid("2 here", all_columns.fit, people(9))
 
 
 def test_private_measure_failed_fit_forgets_earlier_one(monkeypatch):

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
+from sklearn_dptda.privacy import zcdp_rho
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.synthetic import PrivateMeasure, _box_measure, _tree_measure
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded, replayed
@@ -328,11 +328,9 @@ def test_private_measure_refuses_target_alone_unpaid():
 
 @pytest.mark.parametrize("name", ["kind", "x"])
 def test_private_measure_refuses_name_of_two_columns_unpaid(name):
-    accountant, X = PrivacyAccountant(9.0), table(20)
-    twice = pd.concat([X, X[[name]]], axis=1)
-    with pytest.raises(ValueError, match=f"2 columns with the name '{name}'"):
-        measure(accountant=accountant).set_params(bounds=(-3, 20)).fit(twice)
-    assert not accountant.spends()
+    twice = pd.concat([table(20), table(20)[[name]]], axis=1)
+    private = measure().set_params(bounds=(-3, 20))
+    refuses_unpaid(f"2 columns with the name '{name}'", private.fit, twice)
 
 
 def test_private_measure_of_tree_has_no_error_bound():
@@ -351,10 +349,8 @@ def test_private_measure_of_boxes_refuses_options_of_trees_unpaid(options, messa
 
 
 def test_private_measure_refuses_too_many_pairs_unpaid():
-    accountant, X = PrivacyAccountant(9.0), np.zeros((2, 600))
-    with pytest.raises(ValueError, match="X has 600 columns, too many to choose pairs"):
-        PrivateMeasure(bounds=(0, 1), accountant=accountant).fit(X)
-    assert not accountant.spends()
+    message = "X has 600 columns, too many to choose pairs"
+    refuses_unpaid(message, PrivateMeasure(bounds=(0, 1)).fit, np.zeros((2, 600)))
 
 
 @pytest.mark.laws
