@@ -48,102 +48,86 @@ def ledger():
     return PrivacyAccountant(10.0, 1e-3)
 
 
-# For each mistake: the call with the accountant, the error, and the required text of the message.
+# For each mistake: the call with the accountant, what the message must say, and rare errors.
 MISTAKES = {
     "mass in points, not as a share": (
         lambda X, a: DTMFiltration(20, bounds=BOX).fit_transform([X]),
-        ValueError,
         r"'m' parameter of DTMFiltration must be a float in the range \(0\.0, 1\.0\]",
     ),
     "bounds in the wrong order": (
         lambda X, a: DPLloyd(2, bounds=(3, -3), accountant=a).fit(X),
-        ValueError,
         r"bounds are crossed: they are \(low, high\).*got \(3, -3\)",
     ),
     "bounds by column instead of by end": (
         lambda X, a: DPLloyd(2, bounds=[(-3, 3), (0, 1), (0, 1)], accountant=a).fit(X),
-        ValueError,
         r"bounds must be a pair \(low, high\).*one number per coordinate \(2 here\)",
     ),
     "one cloud where a list is expected": (
         lambda X, a: DTMFiltration(0.2, bounds=BOX).fit_transform(X),
-        ValueError,
         r"a list of arrays.* is expected\. Pass \[X\]",
     ),
     "points where filtrations are expected": (
         lambda X, a: PrivatePersistence(accountant=a).fit_transform([X]),
-        ValueError,
         "Pass filtrations from DTMFiltration, or set sensitivity and upper",
     ),
     "steps in the wrong order": (
         lambda X, a: make_pipeline(
             PrivatePersistence(accountant=a), DTMFiltration(0.2, bounds=BOX)
         ).fit_transform([X]),
-        ValueError,
         "Pass filtrations from DTMFiltration",
     ),
     "a missing value": (
         lambda X, a: DPLloyd(2, bounds=BOX, accountant=a).fit(np.where(X > 2.9, np.nan, X)),
-        ValueError,
         "X contains NaN or infinity. Fill missing values with public constants",
     ),
     "release before fit": (
         lambda X, a: DPMoGMorse(2, accountant=a).predict(X),
-        ValueError,
         "DPMoGMorse instance is not fitted yet. Call 'fit'",
     ),
     "rows where a graph is expected": (
         lambda X, a: EdgeFlip(1.0, accountant=a).fit_transform(X),
-        ValueError,
         r"X must be an adjacency matrix; got numbers of shape \(200, 2\)",
     ),
     "one pair of bounds per column": (
         lambda X, a: DPLloyd(2, bounds=[(-3, 3), (-3, 3)], accountant=a).fit(X),
-        ValueError,
         r"bounds are crossed.*pass bounds=\(all lows, all highs\)",
     ),
     "points taken for diagrams": (
         lambda X, a: DiagramFeatures(value_range=(0, 2)).fit_transform([X, X]),
-        ValueError,
         r"X\[0\] has deaths before births. X must consist of diagrams, such as those of Private",
     ),
     "no release before the features": (
         lambda X, a: make_pipeline(
             DTMFiltration(0.2, bounds=BOX, resolution=9), DiagramFeatures(value_range=(0, 2))
         ).fit_transform([X]),
-        ValueError,
         "Put PrivatePersistence before DiagramFeatures",
     ),
     "voids of a plane": (
         lambda X, a: PrivatePersistence(homology_dimensions=2, accountant=a).fit(filtration(X)),
-        ValueError,
         "homology_dimensions=2 is too high: the functions in X have no H2",
     ),
     "a table where chunks are expected": (
         lambda X, a: DPLloyd(2, bounds=BOX, accountant=a).fit_chunks(X),
-        ValueError,
         r"pass it to fit, or as the list \[X\] to fit_chunks",
     ),
     "a directed graph, unannounced": (
         lambda X, a: EdgeFlip(1.0, accountant=a).fit_transform(np.triu(np.ones((5, 5)), 1)),
-        ValueError,
         "not symmetric. Pass directed=True, or pass the elementwise maximum of the matrix and its ",
     ),
     "a data set that is not there": (
         lambda X, a: load_table("pulsar", data_home="no/such/folder"),
-        FileNotFoundError,
         "Save it as pulsar.npz .* pass the folder as data_home",
+        FileNotFoundError,
     ),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_error_message_names_the_mistake_and_a_remedy(mistake, cloud):
-    do, error, message = MISTAKES[mistake]
+    do, message, *error = MISTAKES[mistake]
     accountant = ledger()
-    said = refuses(message, do, cloud, accountant, error=error)
-    assert len(accountant) == 0
-    assert "2.718" not in said
+    said = refuses(message, do, cloud, accountant, error=(*error, ValueError)[0])
+    assert len(accountant) == 0 and "2.718" not in said
 
 
 def test_dp_mog_morse_warns_of_more_clusters_than_components(cloud):

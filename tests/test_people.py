@@ -19,14 +19,14 @@ from sklearn_dptda.cluster import (
     _dp_tomato,
 )
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import PrivacyAccountant, audit_epsilon
+from sklearn_dptda.privacy import audit_epsilon
 from sklearn_dptda.published import DPCube
 from sklearn_dptda.rows import _rows
 from sklearn_dptda.rows._moments import FitBudget, LaplaceBudget
 from sklearn_dptda.rows._rows import MASS
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._people import check_ids, split_people
-from tests._refusals import refuses
+from tests._refusals import refuses, refuses_unpaid
 
 BOX = (-6, 6)
 PURE = [
@@ -172,10 +172,9 @@ def test_groups_refuse_mistakes_unpaid_and_quote_nobody(mistake):
     estimator = (DPTree(2), *PURE[-2:])[list(MISTAKES).index(mistake) % 3]
     change, options, message = MISTAKES[mistake]
     table = visits() if change is None else change(visits())
-    accountant = PrivacyAccountant(10.0, 1e-3)
-    private = of_people(estimator, accountant=accountant).set_params(**options)
-    said = refuses(message, private.fit, table)
-    assert SECRET not in said and len(accountant) == 0
+    private = of_people(estimator).set_params(**options)
+    said = refuses_unpaid(message, private.fit, table)
+    assert SECRET not in said
     assert not hasattr(private, "privacy_guarantee_")
 
 

@@ -17,7 +17,7 @@ from sklearn_dptda.published import (
     packing_number,
     privacy_parameter,
 )
-from tests._refusals import refuses
+from tests._refusals import refuses, refuses_unpaid
 
 from ._audits import exact_parameter
 from ._spaces import HALVES, KNOWN, line, random_graph, random_points, words
@@ -196,10 +196,8 @@ def test_ultrametric_mechanism_auto_law_is_best():
     ],
 )
 def test_ultrametric_mechanism_refuses_laws_without_their_distances(candidates, accuracy, options):
-    accountant = PrivacyAccountant(1.0)
-    with pytest.raises(ValueError, match="not an ultrametric"):
-        UltrametricMechanism(candidates, accuracy=accuracy, accountant=accountant, **options).fit()
-    assert not accountant.spends()
+    mechanism = UltrametricMechanism(candidates, accuracy=accuracy, **options)
+    refuses_unpaid("not an ultrametric", mechanism.fit)
     for bad in ({"law": "best"}, {"radius": -1.0}, {"radius": "best"}, {"alpha": 0.0}):
         refuses(next(iter(bad)), UltrametricMechanism(1 - np.eye(5), **{**options, **bad}).fit)
 
