@@ -30,6 +30,7 @@ from sklearn_dptda.rows._rows import Tally
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
+from tests._refusals import refuses, refuses_unpaid
 from tests.test_border import options_of
 
 dask = pytest.importorskip("dask")
@@ -200,16 +201,14 @@ def test_dask_codes_categories_where_the_parts_are():
     assert synthetic["age"].dtype == np.int64 and set(synthetic["smokes"]) <= {"no", "yes"}
     accountant = PrivacyAccountant(np.inf)
     private.set_params(categories={"smokes": ["no"]}, accountant=accountant)
-    with pytest.raises(ValueError, match="not in its list") as caught:
-        private.fit(frame.from_pandas(people, npartitions=3))
-    assert "yes" not in str(caught.value) and len(accountant) == 0
+    said = refuses("not in its list", private.fit, frame.from_pandas(people, npartitions=3))
+    assert "yes" not in said and len(accountant) == 0
 
 
 def test_fit_chunks_takes_names_of_the_first_chunk():
     private = DPLloyd(2, bounds=BOX, random_state=0).fit_chunks([table(X[:40]), table(X[40:])])
     assert private.feature_names_in_.tolist() == NAMES
-    with pytest.raises(ValueError, match="names"):
-        private.fit_chunks([table(X[:40]), table(X[40:])[NAMES[::-1]]])
+    refuses("names", private.fit_chunks, [table(X[:40]), table(X[40:])[NAMES[::-1]]])
 
 
 # Methods on rows elsewhere.
@@ -310,8 +309,7 @@ def test_pipelines_elsewhere_pay_for_all_steps_or_for_none(kind):
     chain, elsewhere = make_pipeline(*steps), ELSEWHERE[kind](X)
     with nothing_gathered():
         if kind == "map_reduce":
-            with pytest.raises(ValueError, match=r"X (only )?gives sums over its parts"):
-                chain.fit(elsewhere)
+            refuses(r"X (only )?gives sums over its parts", chain.fit, elsewhere)
             assert len(budget) == 0
             return
         chain.fit(elsewhere)
@@ -404,8 +402,7 @@ def test_containers_with_bad_parts_cost_nothing(kind, bad):
         private = kind_of(bounds=bounds.get(bad), accountant=accountant)
         # An empty table has no parts, and Dask no array of none.
         data = Parts([rows]) if bad == "empty" else ELSEWHERE[kind](rows)
-        with pytest.raises(ValueError, match=r"NaN|bounds|empty|0 sample"):
-            private.fit(data)
+        refuses(r"NaN|bounds|empty|0 sample", private.fit, data)
         assert len(accountant) == 0
 
 
@@ -423,21 +420,18 @@ def test_dask_columns_are_checked_before_a_job_starts():
         PrivateBounds(start=([0] * 4, [1] * 4)),
     ):
         for each in (rows, people.map_partitions(unread, meta=people._meta)):
-            with pytest.raises(ValueError):
-                private.fit(each)
+            refuses(None, private.fit, each)
 
 
 def test_containers_with_other_columns_are_refused():
     accountant = PrivacyAccountant(np.inf)
     private = DPLloyd(2, accountant=accountant)
     for parts in ([X, X[:, :1]], [X, table(X)]):
-        with pytest.raises(ValueError, match="number or the names"):
-            private.fit(Parts(parts))
+        refuses("number or the names", private.fit, Parts(parts))
     with pytest.raises(ValueError, match="is a Dask collection"), nothing_gathered(never):
         MetricMeasure(alpha=1.0, bounds=(0, 1)).fit(ELSEWHERE["array"](X))
     for nothing in (array.zeros(5), array.zeros((5, 2, 2)), frame.from_array(X)[0]):
-        with pytest.raises(ValueError, match="not a table"):
-            private.fit(nothing)
+        refuses("not a table", private.fit, nothing)
     with pytest.raises(ValueError, match="is a Dask collection"), nothing_gathered(never):
         private.fit([X, ELSEWHERE["array"](X)])
     assert len(accountant) == 0
@@ -460,10 +454,7 @@ ONCE = iter([X])
     ],
 )
 def test_fit_chunks_of_bad_chunks_costs_nothing(chunks, bounds, message):
-    accountant = PrivacyAccountant(1.0, 1e-3)
-    with pytest.raises(ValueError, match=message):
-        DPLloyd(2, bounds=bounds, accountant=accountant).fit_chunks(chunks)
-    assert len(accountant) == 0
+    refuses_unpaid(message, DPLloyd(2, bounds=bounds).fit_chunks, chunks)
 
 
 # A person has seven rows, and others have two or one.
@@ -494,8 +485,7 @@ def test_containers_that_change_between_passes_are_noticed(first, later):
 
     for fit in (lambda one: one.fit_chunks(read), lambda one: one.fit(Changing([first]))):
         private = DPLloyd(2, bounds=BOX, groups=groups, random_state=0)
-        with pytest.raises(ValueError, match="changed between two passes"):
-            fit(private)
+        refuses("changed between two passes", fit, private)
         assert not hasattr(private, "privacy_guarantee_")
 
 
@@ -539,31 +529,24 @@ def test_dask_collections_are_never_gathered_in_silence(name, kind):
                 # It has only public parameters, and ignores X.
                 estimator.fit(given)
                 continue
-            with pytest.raises(ValueError, match="Dask collection"):
-                estimator.fit(given)
+            refuses("Dask collection", estimator.fit, given)
 
 
 def test_dask_collections_are_refused_where_nothing_maps_them():
     for fitted in (ToMATo().fit(X), KNormMechanism(bounds=(-20, 20)).fit(X)):
         method = fitted.predict if hasattr(fitted, "predict") else fitted.transform
         for kind in ("array", "frame", "delayed"):
-            with pytest.raises(ValueError, match="is a Dask collection"):
-                method(ELSEWHERE[kind](X))
-    budget = PrivacyAccountant(np.inf)
+            refuses_unpaid("is a Dask collection", method, ELSEWHERE[kind](X))
     places = array.from_array(np.array([0, 1, 1]), chunks=2)
     for method, given in (
         (MorseMerging(GaussianMixture(3)).fit, ELSEWHERE["array"](X)),
-        (UltrametricMechanism(accountant=budget).fit().release, places),
-        (UltrametricMechanism(accountant=budget).fit().release, [dask.delayed(0)]),
-        (EdgeFlip(accountant=budget).fit, dask.delayed(np.eye(3))),
+        (UltrametricMechanism().fit().release, places),
+        (UltrametricMechanism().fit().release, [dask.delayed(0)]),
+        (EdgeFlip().fit, dask.delayed(np.eye(3))),
     ):
-        with pytest.raises(ValueError, match="is a Dask collection"):
-            method(given)
-    with pytest.raises(ValueError, match="by map_reduce"):
-        MorseMerging(GaussianMixture(3)).fit(Parts([X]))
-    assert len(budget) == 0
+        refuses_unpaid("is a Dask collection", method, given)
+    refuses_unpaid("by map_reduce", MorseMerging(GaussianMixture(3)).fit, Parts([X]))
     filtration = DTMFiltration(bounds=(-15, 15), resolution=5).fit([X])
-    with pytest.raises(ValueError, match="is a Dask collection"):
-        filtration.transform([ELSEWHERE["array"](X)])
+    refuses_unpaid("is a Dask collection", filtration.transform, [ELSEWHERE["array"](X)])
     counted = filtration.make_histogram(ELSEWHERE["delayed"](X))
     assert same(counted.counts, filtration.make_histogram(X).counts)

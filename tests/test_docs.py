@@ -2,9 +2,8 @@
 
 import inspect
 
-import pytest
-
 from sklearn_dptda._docs import FRAGMENTS, fill_doc
+from tests._refusals import refuses
 
 
 def test_fill_doc_indents_a_paragraph_as_its_line():
@@ -26,12 +25,8 @@ def test_fill_doc_indents_a_paragraph_as_its_line():
     assert all(line.startswith("    ") for line in others)
 
 
-def test_fill_doc_refuses_unknown_paragraphs_and_keeps_no_docstring():
-    with pytest.raises(KeyError):
-        fill_doc(type("Estimator", (), {"__doc__": "%(nothing)s"}))
+def test_fill_doc_refuses_unknown_paragraphs_and_leaves_percent_signs_alone():
+    refuses(None, fill_doc, type("Estimator", (), {"__doc__": "%(nothing)s"}), error=KeyError)
     assert fill_doc(type("Estimator", (), {})).__doc__ is None
-
-
-def test_fill_doc_leaves_other_percent_signs_alone():
     kind = type("Estimator", (), {"__doc__": "100 %\nas %(epsilon)s here"})
     assert fill_doc(kind).__doc__ == "100 %\nas %(epsilon)s here"

@@ -25,13 +25,8 @@ from sklearn_dptda.graph import EdgeFlip, make_sbm
 from sklearn_dptda.model_selection import privacy_utility_curve, release_replicates
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._tasks import run
-from tests._fragile import (
-    Doomed,
-    Fragile,
-    Killer,
-    dask_on_this_machine,
-    ray_on_this_machine,
-)
+from tests._fragile import Doomed, Fragile, Killer, dask_on_this_machine, ray_on_this_machine
+from tests._refusals import refuses
 
 # Workers import the modules that the tests send.
 _HERE = {"env_vars": {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}}
@@ -80,12 +75,7 @@ def test_backends_give_the_results_of_one_process(backend):
     def everything(n_jobs):
         yield release_replicates(road(), clouds(), 4, random_state=0, n_jobs=n_jobs)
         curve = privacy_utility_curve(
-            road(),
-            clouds(),
-            param_range=[0.5, 2.0],
-            n_replicates=2,
-            random_state=0,
-            n_jobs=n_jobs,
+            road(), clouds(), param_range=[0.5, 2.0], n_replicates=2, random_state=0, n_jobs=n_jobs
         )
         yield curve.errors
         yield road(random_state=0, n_jobs=n_jobs).fit_transform(clouds())
@@ -180,8 +170,7 @@ def test_dask_without_workers_is_refused_before_the_payment():
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster),
     ):
-        with pytest.raises(ValueError, match="the Dask cluster has no workers"):
-            model.fit(X)
+        refuses("the Dask cluster has no workers", model.fit, X)
         assert len(budget) == 0
         cluster.adapt(minimum=0, maximum=1, interval="10 ms")
         model.fit(X)

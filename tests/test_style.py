@@ -10,6 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests._refusals import refuses
+
 ROOT = Path(__file__).parents[1]
 STYLE = ROOT / ".ci" / "style"
 WORKFLOW = ".github/workflows/tests.yml"
@@ -288,13 +290,11 @@ def test_project_names_faults_that_the_code_has_outgrown(style, written, tmp_pat
 
 def test_notes_of_a_release_need_its_version_and_a_date(copy):
     script = runpy.run_path(str(copy / ".ci" / "release_notes.py"))
-    with pytest.raises(SystemExit, match="the tag says 99"):
-        script["notes"]("99.0.0")
+    refuses("the tag says 99", script["notes"], "99.0.0", error=SystemExit)
     title = f"## {script['version']()} ("
     for date, refused in (("unreleased", True), ("2026-12-01", False)):
         (copy / "CHANGELOG.md").write_text(f"# Changes\n\n{title}{date})\n\nAll.\n", "utf-8")
         if refused:
-            with pytest.raises(SystemExit, match="no dated section"):
-                script["notes"](script["version"]())
+            refuses("no dated section", script["notes"], script["version"](), error=SystemExit)
         else:
             assert script["notes"](script["version"]()) == "All."

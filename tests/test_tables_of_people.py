@@ -29,6 +29,7 @@ from sklearn_dptda.published import DPCube
 from sklearn_dptda.rows._private_cubes import _least_cubes
 from sklearn_dptda.rows._rows import MASS, Rows, weighted
 from sklearn_dptda.synthetic import PrivateMeasure
+from tests._refusals import refuses
 
 BOX = (-1.0, 1.0)
 ESTIMATORS = [
@@ -200,8 +201,7 @@ def test_pipeline_guarantee_tells_people_and_rows_apart(people_first):
         pipeline = make_pipeline(first, second)
         with pytest.warns(PrivacyLeakWarning, match="Give groups to both"):
             pipeline.fit(table[["x", "y"]], groups=ids)
-        with pytest.raises(ValueError, match="Give groups to all steps"):
-            pipeline_guarantee(pipeline)
+        refuses("Give groups to all steps", pipeline_guarantee, pipeline)
 
 
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.engines)])
@@ -213,14 +213,12 @@ def test_cross_validation_refuses_folds_that_split_people(n_jobs):
     named = clone(private).set_params(groups="patient_id")
     scores = cross_val_score(named, table, cv=GroupKFold(3), groups=ids, n_jobs=n_jobs)
     assert np.isfinite(scores).all()
-    with pytest.raises(ValueError, match="the folds split people"):
-        cross_val_score(named, table, cv=KFold(3), n_jobs=n_jobs)
+    refuses("the folds split people", cross_val_score, named, table, cv=KFold(3), n_jobs=n_jobs)
     with sklearn.config_context(enable_metadata_routing=True):
         asked = clone(private).set_fit_request(groups=True)
         grid = partial(GridSearchCV, asked, {"epsilon": [1.0, 2.0]}, n_jobs=n_jobs)
         assert np.isfinite(grid(cv=GroupKFold(3)).fit(X, groups=ids).best_score_)
-        with pytest.raises(ValueError, match="the folds split people"):
-            grid(cv=KFold(3)).fit(X, groups=ids)
+        refuses("the folds split people", grid(cv=KFold(3)).fit, X, groups=ids)
 
 
 def test_morse_merging_passes_people_on():
@@ -283,8 +281,7 @@ def test_groups_with_bad_ids_cost_nothing_and_quote_nobody(estimator, mistake):
 
 def test_groups_given_twice_or_elsewhere_are_refused():
     table = visits()
-    with pytest.raises(ValueError, match="groups is given twice"):
-        of_people(DPLloyd(2)).fit(table, groups=table["patient_id"])
+    refuses("groups is given twice", of_people(DPLloyd(2)).fit, table, groups=table["patient_id"])
     with pytest.raises(ValueError, match="The argument groups of fit needs rows in memory"):
         array = pytest.importorskip("dask.array").from_array(table[["x", "y"]].to_numpy())
         DPLloyd(2).fit(array, groups=table["patient_id"])

@@ -67,3 +67,9 @@ def interrupted(*_, **__):
 
 
 LEDGER_OF_ONE = ("--ledger", "one.db", "--budget", "1", "1e-3")
+
+
+def failed(code, capsys):
+    """Return what a command has said that must have failed."""
+    assert code == 2
+    return capsys.readouterr().err

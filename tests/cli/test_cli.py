@@ -6,7 +6,8 @@ import pytest
 
 from sklearn_dptda import DTMFiltration
 from sklearn_dptda.__main__ import main
-from tests.cli._paying import read_points
+from tests._refusals import failing, refuses
+from tests.cli._paying import failed, read_points
 
 POINTS = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
 
@@ -39,8 +40,7 @@ def test_read_points_of_each_format(path):
 def test_read_points_takes_a_first_row_with_a_gap_for_a_record(tmp_path):
     path = tmp_path / "gap.csv"
     path.write_text("0.1,NA\n1.5,2\n3,4\n")
-    with pytest.raises(ValueError, match="has gaps"):
-        read_points(path)
+    refuses("has gaps", read_points, path)
     path.write_text("\ufeff1.5,2\n3,4\n")
     assert len(read_points(path)) == 2
 
@@ -84,8 +84,7 @@ def test_diagram_command_takes_bounds_per_coordinate(tmp_path):
     ],
 )
 def test_diagram_command_refuses_mistakes_in_one_line(tmp_path, capsys, options, message):
-    assert run(tmp_path, *options) == 2
-    error = capsys.readouterr().err
+    error = failed(run(tmp_path, *options), capsys)
     assert message in error and error.startswith("error: ") and "Traceback" not in error
     assert not (tmp_path / "out").exists()
 
@@ -97,8 +96,7 @@ def test_diagram_command_refuses_a_missing_file(tmp_path, capsys):
 
 def test_help_of_commands_teaches(capsys):
     for command in ([], ["demo"], ["diagram"]):
-        with pytest.raises(SystemExit):
-            main([*command, "--help"])
+        refuses(None, main, [*command, "--help"], error=SystemExit)
     text = capsys.readouterr().out
     assert "choosing the numbers" in text and "one row" in text
 
@@ -140,9 +138,8 @@ def test_read_points_takes_tables_of_pandas(tmp_path):
 def test_read_points_quotes_no_first_row(tmp_path, first, columns):
     path = tmp_path / "people.csv"
     path.write_text(f"{first}\nbob,1,2\n")
-    with pytest.raises(ValueError) as caught:
-        read_points(path, columns=columns)
-    assert not any(cell in str(caught.value) for cell in ("Alice", "positive", "bob"))
+    said = refuses(None, read_points, path, columns=columns)
+    assert not any(cell in said for cell in ("Alice", "positive", "bob"))
 
 
 @pytest.mark.conformance
@@ -164,8 +161,7 @@ def test_diagram_command_refuses_broken_files_in_one_line(tmp_path, capsys):
     np.savez(tmp_path / "objects.npz", np.array([[None, "secret"]], dtype=object))
     (tmp_path / "folder").mkdir()
     for name in (*broken, "complex.npy", "dates.npy", "objects.npz", "folder"):
-        assert main(["diagram", str(tmp_path / name), "--bounds", "0", "1"]) == 2
-        error = capsys.readouterr().err
+        error = failed(main(["diagram", str(tmp_path / name), "--bounds", "0", "1"]), capsys)
         assert error.startswith(f"error: {tmp_path / name}") and error.count("\n") == 1
         assert "secret" not in error and "X[0]" not in error
 
@@ -174,9 +170,8 @@ def test_read_points_names_no_array_of_an_archive(tmp_path, capsys):
     path = tmp_path / "people.npz"
     np.savez(path, Alice=POINTS, Bob=POINTS[:50])
     for key in (None, "Carol", "2", "-1"):
-        with pytest.raises(ValueError, match="one of the 2 arrays") as caught:
-            read_points(path, key=key)
-        assert "Alice" not in str(caught.value)
+        said = refuses("one of the 2 arrays", read_points, path, key=key)
+        assert "Alice" not in said
     assert len(read_points(path, key="Bob")) == len(read_points(path, key="1")) == 50
 
 
@@ -184,8 +179,7 @@ def test_read_points_asks_whether_a_first_line_contains_names(tmp_path, capsys):
     path = tmp_path / "p.csv"
     for gaps in ("NA,NA", "?,-", "null,n/a", "nan,missing"):
         path.write_text(f"{gaps}\n1.5,2\n3,4\n")
-        with pytest.raises(ValueError, match="has gaps"):
-            read_points(path)
+        refuses("has gaps", read_points, path)
     path.write_text("Alice,Bob\n1.5,2\n3,4\n")
     with pytest.raises(ValueError, match="--no-header if it is a record") as caught:
         read_points(path)
@@ -207,20 +201,17 @@ def test_output_folder_refuses_what_cannot_be_written(tmp_path, capsys, monkeypa
         assert main(["demo", "-o", str(out)]) == 2
         assert capsys.readouterr().err.startswith("error: --out: cannot create the folder")
     monkeypatch.setattr("os.access", lambda *_: False)
-    assert main(["demo", "-o", str(tmp_path)]) == 2
-    assert "cannot be written to" in capsys.readouterr().err
+    assert "cannot be written to" in failed(main(["demo", "-o", str(tmp_path)]), capsys)
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "two"])
 def test_demo_command_refuses_bad_numbers_of_releases(count, capsys):
-    assert main(["demo", "--releases", count]) == 2
-    assert "at least 1" in capsys.readouterr().err
+    assert "at least 1" in failed(main(["demo", "--releases", count]), capsys)
 
 
 def test_main_says_that_it_was_interrupted(capsys, monkeypatch):
-    def interrupt(name):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("sklearn_dptda._cli._demo_command.output_folder", interrupt)
+    monkeypatch.setattr(
+        "sklearn_dptda._cli._demo_command.output_folder", failing(KeyboardInterrupt)
+    )
     assert main(["demo"]) == 130
     assert capsys.readouterr().err == "interrupted\n"

@@ -16,7 +16,8 @@ from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._run_folder import place_of
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from sklearn_dptda.privacy._ledger import Ledger
-from tests.cli._paying import ADJACENCY, LEDGER_OF_ONE, PAYING, ROWS, call, interrupted
+from tests._refusals import failing
+from tests.cli._paying import ADJACENCY, LEDGER_OF_ONE, PAYING, ROWS, call, failed, interrupted
 
 
 @pytest.mark.parametrize(
@@ -31,10 +32,7 @@ from tests.cli._paying import ADJACENCY, LEDGER_OF_ONE, PAYING, ROWS, call, inte
     ],
 )
 def test_paying_command_interrupted_says_what_was_spent(where, said, folder, capsys, monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(f"sklearn_dptda._cli.{where}", interrupt)
+    monkeypatch.setattr(f"sklearn_dptda._cli.{where}", failing(KeyboardInterrupt))
     assert call("cluster", "--ledger", "l.db", "--budget", "5", "1e-3") == 130
     assert capsys.readouterr().err == f"interrupted: {said}\n"
     assert (folder / "l.db").exists() == ("was" in said and said[0] == "e")
@@ -44,15 +42,16 @@ def test_paying_command_interrupted_in_the_payment_says_so(folder, capsys, monke
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    def fail(*_):
-        raise PrivacyLedgerError("The server is away.")
-
     spend = Ledger.spend
     # Before the transaction, after it, and after it if the ledger cannot be asked.
     for before, ask, said in (
         (interrupt, Ledger.is_paid, "nothing was spent"),
         (spend, Ledger.is_paid, "epsilon=1, delta=1e-06 was spent. Run the same command"),
-        (spend, fail, "epsilon=1, delta=1e-06 may have been spent. Run the same command"),
+        (
+            spend,
+            failing(PrivacyLedgerError("The server is away.")),
+            "epsilon=1, delta=1e-06 may have been spent. Run the same command",
+        ),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(Ledger, "spend", lambda *a, before=before: interrupt(before(*a)))
@@ -63,11 +62,11 @@ def test_paying_command_interrupted_in_the_payment_says_so(folder, capsys, monke
 
 
 def test_paying_command_that_fails_after_the_payment_says_so(folder, capsys, monkeypatch):
-    def fail(*_, **__):
-        raise OSError(28, "No space left on device", "out/x")
-
     with monkeypatch.context() as patch:
-        patch.setattr("sklearn_dptda._cli._paid_run.write_json", fail)
+        patch.setattr(
+            "sklearn_dptda._cli._paid_run.write_json",
+            failing(OSError(28, "No space left on device", "out/x")),
+        )
         assert call("cluster") == 2
     printed = capsys.readouterr()
     # The name of the run still exists, so nothing is published yet.
@@ -236,8 +235,7 @@ def test_resume_option_goes_on_and_pays_once(name, moment, folder, capsys, monke
     kept = {file: Path(file).read_bytes() for file in ("rows.npy", "graph.npy")}
     np.save("rows.npy", ROWS[::-1] / 2)
     np.save("graph.npy", ADJACENCY[::-1, ::-1])
-    assert call(name, *LEDGER_OF_ONE, "--resume") == 2
-    error = capsys.readouterr().err.splitlines()[-1]
+    error = failed(call(name, *LEDGER_OF_ONE, "--resume"), capsys).splitlines()[-1]
     assert error.startswith("error: the interrupted run in out is not continued. It had other ")
     assert "Nothing was charged. Repeat the original command with --resume" in error
     # What was stored already can be had from the ledger.
@@ -278,13 +276,11 @@ def test_resume_option_refuses_other_arguments(folder, capsys, monkeypatch):
         assert call("cluster", *LEDGER_OF_ONE) == 130
     capsys.readouterr()
     for other in (["--n-clusters", "3"], ["--epsilon", "0.5"], ["--kind", "tree"]):
-        assert call("cluster", *LEDGER_OF_ONE, *other, "--resume") == 2
-        error = capsys.readouterr().err
+        error = failed(call("cluster", *LEDGER_OF_ONE, *other, "--resume"), capsys)
         assert "It had other options or another file" in error and "Nothing was charged" in error
         assert "may have been spent" not in error and "another name" not in error
     # The ledger has nothing left, but the advice is to continue the run.
-    assert call("cluster", *LEDGER_OF_ONE, "--force") == 2
-    error = capsys.readouterr().err
+    error = failed(call("cluster", *LEDGER_OF_ONE, "--force"), capsys)
     assert "continue it with --resume" in error and "asked for" not in error
     assert "forfeits the release if it was paid for" in error
     assert call("cluster", *LEDGER_OF_ONE, "--resume") == 0
@@ -292,12 +288,10 @@ def test_resume_option_refuses_other_arguments(folder, capsys, monkeypatch):
 
 
 def test_paying_command_reports_a_ledger_that_fails(folder, capsys, monkeypatch):
-    def fail(*_, **__):
-        raise PrivacyLedgerError("The disk is broken.")
-
-    monkeypatch.setattr(PrivacyAccountant, "spend", fail)
-    assert call("cluster", *LEDGER_OF_ONE) == 2
-    assert "The disk is broken." in capsys.readouterr().err
+    monkeypatch.setattr(
+        PrivacyAccountant, "spend", failing(PrivacyLedgerError("The disk is broken."))
+    )
+    assert "The disk is broken." in failed(call("cluster", *LEDGER_OF_ONE), capsys)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no locks of files that end with a process")
@@ -355,8 +349,7 @@ def test_resume_option_of_another_user_says_what_can_be_done(ledger, folder, cap
     # Another user has another state folder, and so another secret.
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
     capsys.readouterr()
-    assert call("cluster", *ledger, "--resume") == 2
-    error = capsys.readouterr().err
+    error = failed(call("cluster", *ledger, "--resume"), capsys)
     for cause in ("other options", "another file", "another version of", "another user, with an"):
         assert cause in error
     assert "as the same user and with the same version" in error and "Nothing was" in error

@@ -19,6 +19,7 @@ from sklearn_dptda._cli._main import COMMANDS, REPEATABLE, build_parser, load_co
 from sklearn_dptda._cli._output import slow
 from sklearn_dptda.privacy import PrivacyAccountant
 from tests._fragile import wait_until
+from tests._refusals import refuses
 from tests.cli._paying import PAYING, call
 
 
@@ -54,8 +55,7 @@ def test_version_option_prints_the_version(capsys):
 @pytest.mark.conformance
 @pytest.mark.parametrize("name", PAYING)
 def test_help_of_paying_commands_says_unit_and_release(name, capsys):
-    with pytest.raises(SystemExit):
-        main([name, "--help"])
+    refuses(None, main, [name, "--help"], error=SystemExit)
     text = " ".join(capsys.readouterr().out.split())
     assert "The privacy unit is one" in text and "Release" in text
     assert f"example: python -m sklearn_dptda {name} " in text and "what is written" in text
@@ -167,10 +167,8 @@ def test_parser_drops_no_repeated_option(name):
         # The last spelling of a flag is its negation, if it has one.
         for again in (option.option_strings[0], option.option_strings[-1]):
             words = [option.option_strings[0], *[value] * number, again, *[value] * number]
-            with pytest.raises(ValueError) as caught:
-                # A positional argument or another option is missing as well.
-                parser.parse_args([*words, "--unknown"])
-            assert ("given twice" in str(caught.value)) != isinstance(option, REPEATABLE)
+            said = refuses(None, parser.parse_args, [*words, "--unknown"])
+            assert ("given twice" in said) != isinstance(option, REPEATABLE)
 
 
 @pytest.mark.conformance

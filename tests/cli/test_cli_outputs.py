@@ -1,11 +1,13 @@
 """Output files: one run at a time writes them, and writes either all of them or none."""
 
+import copy
 import json
 import os
 import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import sklearn_dptda
 from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._read_points import read_table
 from sklearn_dptda.privacy import PrivacyAccountant
+from tests.cli._paying import failed
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
 CLUSTER = ["cluster", "rows.npy", "--kind", "kmeans", "--n-clusters", "2", "--bounds", "-1", "1"]
@@ -108,8 +111,7 @@ def _until_status(run):
 def test_output_folder_of_another_run_is_refused_unpaid(folder, capsys):
     (folder / "out" / ".clusters.json.part").mkdir(parents=True)
     for force in ([], ["--force"]):
-        assert main([*CLUSTER, *LEDGER, *force, "-o", "out"]) == 2
-        error = capsys.readouterr().err
+        error = failed(main([*CLUSTER, *LEDGER, *force, "-o", "out"]), capsys)
         assert "another run is making this release" in error and error.count("\n") == 1
     assert payments() == 0
     # Files of another command have other names.
@@ -126,8 +128,7 @@ def test_output_files_that_came_meanwhile_are_not_overwritten(folder, capsys, mo
         return read_table(*arguments, **options)
 
     monkeypatch.setattr("sklearn_dptda._cli._paid_run.read_table", meanwhile)
-    assert main([*CLUSTER, *LEDGER, "-o", "out"]) == 2
-    assert "--force overwrites" in capsys.readouterr().err
+    assert "--force overwrites" in failed(main([*CLUSTER, *LEDGER, "-o", "out"]), capsys)
     assert payments() == 0 and contents(folder / "out") == {"clusters.csv": b"paid for"}
 
 
@@ -209,3 +210,66 @@ def test_output_folder_of_a_full_disk_is_refused_unpaid(folder, capsys):
     assert payments() == 0 and os.listdir("out") == []
     error = capsys.readouterr().err
     assert "error: --out: out has no room for a release (File too large)." in error
+
+
+# Schemas of what is written.
+
+
+jsonschema = pytest.importorskip("jsonschema")
+SCHEMA = json.loads((files("sklearn_dptda") / "_cli" / "release.schema.json").read_text("utf-8"))
+LINES = "rows.npy --bounds 0 1 --epsilon 9"
+COMMANDS = {
+    "diagram": ["diagram", *LINES.split(), "--resolution", "9", "--clipped-share"],
+    "betti": ["betti", *LINES.split(), "--resolution", "9"],
+    "clusters": ["cluster", *LINES.split()],
+    "synthetic": ["synthesize", *LINES.split()],
+    "graph": ["graph", "edges.csv", "--nodes", "9", "--epsilon", "9"],
+    "bounds": ["bounds", "rows.npy", "--epsilon", "9"],
+}
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", np.random.default_rng(0).uniform(size=(400, 2)))
+    (tmp_path / "edges.csv").write_text("0,1\n1,2\n3,4\n")
+
+    def call(name, *more):
+        assert main([*COMMANDS[name], *more, "-o", "out"]) == 0
+        return json.loads((tmp_path / "out" / f"{name}.json").read_text())
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def schema():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    return jsonschema.Draft202012Validator(SCHEMA)
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("name", COMMANDS)
+def test_release_schema_fits_what_commands_write_and_no_more(name, written, schema):
+    document = written(name)
+    schema.validate(document)
+    if name == "diagram":
+        # Null stands for infinity: there may be no bound.
+        schema.validate({**document, "error_bound": None})
+    assert document["format_version"] == 1 and document["release"] == name
+    # A schema that accepts everything would say nothing.
+    required = SCHEMA["$defs"][name]["required"]
+    for field in ["format_version", "guarantee", "release", *required]:
+        broken = copy.deepcopy(document)
+        del broken[field]
+        assert not schema.is_valid(broken), field
+    for change in ({"format_version": 2}, {"release": "other"}):
+        assert not schema.is_valid({**document, **change})
+    broken = copy.deepcopy(document)
+    broken["guarantee"]["adjacency"] = "none"
+    assert not schema.is_valid(broken)
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("kind", ["mixture", "kmeans", "tree", "cube"])
+def test_release_schema_fits_all_kinds_of_clusters(kind, written, schema):
+    schema.validate(written("clusters", "--kind", kind))

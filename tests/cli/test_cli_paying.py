@@ -2,14 +2,19 @@
 
 import json
 import os
+import shlex
 import sqlite3
 from contextlib import closing
 
 import numpy as np
 import pytest
 
+from sklearn_dptda.__main__ import main
+from sklearn_dptda.model_selection import plan_release
+from sklearn_dptda.persistence import PrivatePersistence
 from sklearn_dptda.privacy import PrivacyAccountant
-from tests.cli._paying import LEDGER_OF_ONE, PAYING, call
+from tests._refusals import refuses
+from tests.cli._paying import LEDGER_OF_ONE, PAYING, call, failed
 
 
 @pytest.mark.conformance
@@ -27,8 +32,7 @@ def test_paying_command_pays_and_writes_once_unless_forced(name, folder, capsys)
     assert content["guarantee"]["epsilon"] == 1.0 and not content["guarantee"]["seeded"]
     # An earlier release is not overwritten unasked.
     before = {path.name: path.read_bytes() for path in folder.glob("out/*")}
-    assert call(name, *ledger) == 2
-    assert "--force overwrites" in capsys.readouterr().err
+    assert "--force overwrites" in failed(call(name, *ledger), capsys)
     assert {path.name: path.read_bytes() for path in folder.glob("out/*")} == before
     assert len(accountant) == 1
     assert call(name, *ledger, "--force") == 0
@@ -60,8 +64,7 @@ def test_paying_command_over_budget_reads_and_writes_nothing(name, folder, capsy
     assert error.startswith("error: asked for epsilon=1") and error.count("\n") == 1
     PrivacyAccountant(0.5, 1e-5, path="budget.db")
     (folder / "rows.npy").write_text("no numbers")
-    assert call(name, "--ledger", "budget.db") == 2
-    assert "asked for epsilon=1" in capsys.readouterr().err
+    assert "asked for epsilon=1" in failed(call(name, "--ledger", "budget.db"), capsys)
     assert len(PrivacyAccountant.open("budget.db")) == 0 and not (folder / "out").exists()
     assert call(name, "--ledger", "budget.db", "--dry-run") == 2
     printed = capsys.readouterr()
@@ -73,8 +76,7 @@ def test_paying_command_over_budget_reads_and_writes_nothing(name, folder, capsy
 def test_paying_command_refuses_bad_records_unpaid(name, folder, capsys):
     for path in ("rows.npy", "graph.npy"):
         np.save(path, np.full((5, 5), np.nan))
-    assert call(name, "--ledger", "budget.db", "--budget", "3", "1e-5") == 2
-    error = capsys.readouterr().err
+    error = failed(call(name, "--ledger", "budget.db", "--budget", "3", "1e-5"), capsys)
     assert error.startswith("error: ") and error.count("\n") == 1
     assert not (folder / "budget.db").exists() and not (folder / "out").exists()
 
@@ -83,11 +85,7 @@ MISTAKES = [
     ("diagram", ["--ledger", "no.db"], "there is no ledger no.db: pass --budget EPSILON"),
     ("bounds", ["--budget", "3"], "--budget needs a ledger"),
     ("bounds", ["--ledger", "l.db", "--budget", "1", "2", "3"], "--budget takes EPSILON"),
-    (
-        "bounds",
-        ["--ledger", "l.db", "--budget", "-1"],
-        "--budget: epsilon must be a positive",
-    ),
+    ("bounds", ["--ledger", "l.db", "--budget", "-1"], "--budget: epsilon must be a positive"),
     ("bounds", ["--ledger", "rows.npy"], "cannot be used"),
     ("bounds", ["--ledger", "known.db", "--budget", "7"], "has the budget epsilon=5"),
     ("bounds", ["--epsilon", "-1"], "--epsilon must be a float in the range (0.0, inf]"),
@@ -124,8 +122,7 @@ def test_paying_command_refuses_mistakes_in_one_line_unpaid(folder, capsys):
     for name, options, message in MISTAKES:
         if "--ledger" not in options and "--budget" not in options:
             options = [*options, "--ledger", "known.db"]
-        assert call(name, *options) == 2
-        error = capsys.readouterr().err
+        error = failed(call(name, *options), capsys)
         assert message in error and error.startswith("error: ") and error.count("\n") == 1
         assert len(known) == 0 and not any(folder.glob("out/*")), message
 
@@ -134,8 +131,7 @@ def test_paying_command_refuses_mistakes_in_one_line_unpaid(folder, capsys):
 def test_ledger_option_refuses_another_adjacency_unpaid(folder, capsys):
     ledger = ("--ledger", "budget.db", "--budget", "9", "1e-3")
     assert call("diagram", *ledger) == 0
-    assert call("cluster", *ledger) == 2
-    error = capsys.readouterr().err
+    error = failed(call("cluster", *ledger), capsys)
     assert "This ledger counts losses under 'replace-one' adjacency" in error
     assert "--adjacency replace-one is the one that diagrams" in error and "estimators" not in error
     assert call("cluster", *ledger, "--adjacency", "replace-one") == 0
@@ -202,8 +198,7 @@ def test_paying_command_refuses_files_used_twice_unpaid(folder, capsys):
         ((*ledger, "--report", "./one.db"), "--report: ./one.db is the file of --ledger"),
         ((*ledger, "--report", "out/clusters.csv"), "out/clusters.csv is a file of the release"),
     ):
-        assert call("cluster", *options, "--force") == 2
-        assert message in capsys.readouterr().err
+        assert message in failed(call("cluster", *options, "--force"), capsys)
     assert os.listdir(".") and not {"one.db", "out"} & set(os.listdir("."))
 
 
@@ -211,12 +206,10 @@ def test_paying_command_refuses_files_used_twice_unpaid(folder, capsys):
 def test_paying_command_follows_no_links_to_nowhere(folder, capsys):
     options = ("--report", "r.html", *LEDGER_OF_ONE)
     (folder / "r.html").symlink_to("target.html")
-    assert call("cluster", *options) == 2
-    assert "--report: r.html is there already" in capsys.readouterr().err
+    assert "--report: r.html is there already" in failed(call("cluster", *options), capsys)
     (folder / "out").mkdir()
     (folder / "out" / "clusters.csv").symlink_to("target.csv")
-    assert call("cluster", *options, "--force") == 2
-    assert "is not a file" in capsys.readouterr().err
+    assert "is not a file" in failed(call("cluster", *options, "--force"), capsys)
     (folder / "out" / "clusters.csv").unlink()
     (folder / "link.db").symlink_to("target.db")
     assert call("cluster", "--ledger", "link.db", "--budget", "1", "1e-3") == 2
@@ -237,10 +230,100 @@ def test_report_option_notes_a_report_that_fails(folder, capsys, monkeypatch):
 @pytest.mark.conformance
 def test_ledger_option_takes_a_url(folder, capsys):
     ledger = ("--ledger", "sqlite:///l.db")
-    assert call("bounds", *ledger) == 2
-    assert "l.db' cannot be used" in capsys.readouterr().err
+    assert "l.db' cannot be used" in failed(call("bounds", *ledger), capsys)
     assert call("bounds", *ledger, "--budget", "3", "--dry-run") == 0
     assert not (folder / "l.db").exists()
     assert call("bounds", *ledger, "--budget", "3") == 0
     assert call("bounds", *ledger, "--force") == 0
     assert len(PrivacyAccountant.open("l.db")) == 2
+
+
+# Plans.
+
+
+# With a given mass, the plan is fast, and faster under a given cap and without components.
+PUBLIC = ("--n", "2000", "--bounds", "-1.5", "1.5", "--m", "0.25")
+LOOP = (*PUBLIC, "--loop-radius", "1", "--spread", "0.1")
+QUICK = ("--dimensions", "1", "--max-distance", "1")
+
+
+def next_command(text):
+    line = next(line for line in text.splitlines() if "sklearn_dptda diagram" in line)
+    return shlex.split(line)[3:]
+
+
+@pytest.mark.conformance
+def test_plan_command_prints_the_command_of_the_release(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    angle, radius = rng.uniform(0, 2 * np.pi, 2000), rng.normal(1, 0.1, 2000)
+    np.savetxt(tmp_path / "points.csv", np.c_[radius * np.cos(angle), radius * np.sin(angle)])
+    options = ("--dimensions", "1", "--max-distance", "1.4", "--max-points", "5")
+    assert main(["plan", *LOOP, *options]) == 0
+    command = next_command(capsys.readouterr().out)
+    command[1] = str(tmp_path / "points.csv")
+    assert main([*command, "-o", str(tmp_path), "--seed", "0"]) == 0
+    content = json.loads((tmp_path / "diagram.json").read_text())
+    private = PrivatePersistence(homology_dimensions=1, max_points=5)
+    public = {"loop_radius": 1.0, "spread": 0.1, "m": 0.25, "max_distance": 1.4}
+    plan = plan_release(2000, (-1.5, 1.5), private=private, **public)
+    assert content["guarantee"]["epsilon"] == plan.epsilon
+    assert content["parameters"]["sensitivity"] == plan.sensitivity
+    assert content["parameters"]["upper"] == plan.upper
+    assert content["parameters"]["resolution"] == [plan.resolution] * 2
+    lengths = [death - birth for birth, death in content["diagrams"]["H1"]]
+    assert max(lengths) > plan.noise_floor
+
+
+@pytest.mark.conformance
+def test_plan_command_prints_the_sentence_of_the_plan(tmp_path, capsys):
+    assert main(["plan", *LOOP, "-o", str(tmp_path / "out")]) == 0
+    plan = plan_release(2000, (-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.25)
+    text = capsys.readouterr().out
+    assert text.startswith(str(plan))
+    command = next_command(text)
+    assert command[command.index("--max-distance") + 1] == repr(plan.max_distance) == "1.0"
+    assert "--dimensions" not in command and "--max-points" not in command
+    assert (tmp_path / "out" / "plan.png").stat().st_size > 10_000
+
+
+def test_plan_command_writes_nothing_without_a_folder(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ("--persistence", "0.5", "--feature", "0", "--coordinates", "3")
+    cap = ("--dimensions", "0", "--max-distance", "1")
+    assert main(["plan", *PUBLIC, *options, *cap]) == 0
+    assert "shows a component" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.conformance
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
+def test_plan_command_replaces_a_link_by_its_picture(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.png").symlink_to("target.png")
+    assert main(["plan", *LOOP, *QUICK, "-o", "."]) == 0
+    assert (tmp_path / "plan.png").is_file() and not (tmp_path / "target.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((*PUBLIC,), "--loop-radius"),
+        ((*LOOP, "--persistence", "1"), "give either --loop-radius, or persistence"),
+        (("--bounds", "0", "1", "--loop-radius", "0.3"), "--n"),
+        (("--n", "0", "--bounds", "0", "1", "--loop-radius", "0.3"), "--n must be an integer"),
+        (("--n", "800", "--bounds", "0", "1", "--persistence", "0.3"), "--m must be one number"),
+        ((*PUBLIC, "--loop-radius", "nan"), "--loop-radius must be a positive number"),
+        ((*LOOP, "--confidence", "2"), "--confidence must be"),
+        ((*LOOP, "--dimensions", "0"), "--feature 1 is not one of"),
+        ((*LOOP, "--max-points", "0"), "--max-points must be"),
+    ],
+)
+def test_plan_command_refuses_mistakes_in_one_line(capsys, options, message):
+    error = failed(main(["plan", *options]), capsys)
+    assert message in error and error.startswith("error: ") and error.count("\n") == 1
+
+
+def test_plan_command_help_teaches(capsys):
+    refuses(None, main, ["plan", "--help"], error=SystemExit)
+    text = capsys.readouterr().out
+    assert "choosing the numbers" in text and "nothing is paid" in text

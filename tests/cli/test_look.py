@@ -12,6 +12,8 @@ import pytest
 
 from sklearn_dptda.__main__ import main
 from sklearn_dptda.rows import look
+from tests._refusals import refuses
+from tests.cli._paying import failed
 
 PEOPLE = (
     "patient_id;age;weight;job;smokes;born;remark\n"
@@ -115,8 +117,7 @@ def test_look_command_leads_to_a_graph(tmp_path, capsys, monkeypatch):
 def test_look_command_refuses_what_cannot_be_read(tmp_path, capsys):
     path = tmp_path / "t.csv"
     path.write_text("36,8\n37,2\n")
-    assert main(["look", str(path)]) == 2
-    assert "Pass --separator none" in capsys.readouterr().err
+    assert "Pass --separator none" in failed(main(["look", str(path)]), capsys)
     assert "numbers from 36.8 to 37.2" in printed(capsys, path, "--separator", "none")
 
 
@@ -144,8 +145,7 @@ def test_look_tells_types_of_tables(library):
 
 
 def test_look_refuses_other_shapes():
-    with pytest.raises(ValueError, match="X must have rows and columns; got 1"):
-        look([1, 2])
+    refuses("X must have rows and columns; got 1", look, [1, 2])
     assert look(np.empty((0, 2))).columns[0].kind == "empty"
 
 

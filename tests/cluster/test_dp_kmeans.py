@@ -9,7 +9,6 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPLloyd, DPTree, MorseMerging
 from sklearn_dptda.cluster._dp_tree import BoxTree, grow
@@ -17,9 +16,6 @@ from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
     PrivacyBudgetExceeded,
-    gaussian_mu,
-    pure_rho,
-    zcdp_rho,
 )
 from sklearn_dptda.published import DPCube
 from sklearn_dptda.published._dp_cube import (
@@ -33,6 +29,7 @@ from sklearn_dptda.published._dp_cube import (
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests._refusals import failing, refuses, refuses_unpaid
 from tests.cluster._tables import ODD_TABLES, case, seeded, share_of
 
 KINDS = [DPLloyd, DPTree, DPCube]
@@ -86,40 +83,6 @@ def test_private_kmeans_ignores_units_of_columns(kind, blobs):
     )
 
 
-# The border of all estimators shows that no more is spent; here, that nothing is left.
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("adjacency", "covariance_share", "delta"),
-    [
-        ("add-remove", 0.0, 1e-5),
-        ("add-remove", 0.5, 0.0),
-        ("replace-one", 0.0, 0.0),
-        ("replace-one", 0.5, 1e-5),
-    ],
-)
-def test_private_kmeans_spends_exactly_the_budget(kind, adjacency, covariance_share, delta, blobs):
-    private = kind(
-        3,
-        1.0,
-        delta,
-        BOX,
-        adjacency=adjacency,
-        covariance_share=covariance_share,
-        random_state=0,
-    )
-    draws = recorded(lambda: private.fit(blobs[0][:500])).crossings
-    releases = np.array([draw.loss for draw in draws if draw.metric != "range"])
-    choices = np.array([draw.loss for draw in draws if draw.metric == "range"])
-    assert (len(choices) > 0) == (kind is DPCube)
-    if delta == 0:
-        assert releases.sum() + choices.sum() == pytest.approx(1.0)
-        assert private.privacy_guarantee_.rho == pure_rho(1.0)
-        return
-    rho = (releases**2).sum() / 2 + (choices**2).sum() / 8
-    expected = zcdp_rho(1.0, 1e-5) if kind is DPCube else gaussian_mu(1.0, 1e-5) ** 2 / 2
-    assert rho == pytest.approx(expected) == private.privacy_guarantee_.rho
-
-
 @pytest.mark.laws
 @pytest.mark.parametrize("kind", KINDS)
 def test_private_kmeans_covariances_feed_morse_merging(kind, blobs):
@@ -133,10 +96,7 @@ def test_private_kmeans_covariances_feed_morse_merging(kind, blobs):
 
 
 def test_morse_merging_refuses_dp_lloyd_without_covariances_unpaid(blobs):
-    accountant = PrivacyAccountant(5.0, 1e-3)
-    with pytest.raises(ValueError, match="covariance_share"):
-        MorseMerging(DPLloyd(5, bounds=BOX, accountant=accountant)).fit(blobs[0])
-    assert accountant.total().epsilon == 0
+    refuses_unpaid("covariance_share", MorseMerging(DPLloyd(5, bounds=BOX)).fit, blobs[0])
 
 
 # All estimators of rows fit by the same steps, so that one of them shows what these leave.
@@ -144,21 +104,15 @@ def test_dp_lloyd_keeps_the_earlier_release_if_a_fit_is_refused(blobs):
     X, accountant = blobs[0][:200], PrivacyAccountant(3.0, 1e-3)
     private = DPLloyd(3, 2.0, bounds=BOX, accountant=accountant).fit(X)
     centres = private.cluster_centers_
-    with pytest.raises(PrivacyBudgetExceeded):
-        private.set_params(epsilon=1.5).fit(X)
+    refuses(None, private.set_params(epsilon=1.5).fit, X, error=PrivacyBudgetExceeded)
     assert private.cluster_centers_ is centres and private.privacy_guarantee_.epsilon == 2.0
 
 
 def test_dp_lloyd_has_no_guarantee_after_a_failed_fit(blobs, monkeypatch):
     private = DPLloyd(3, 2.0, bounds=BOX).fit(blobs[0][:200])
-
-    def fail(*args, **kwargs):
-        raise MemoryError("an array of shape (4711, 3)")
-
-    monkeypatch.setattr(FitBudget, "release", fail)
-    with pytest.raises(MemoryError) as caught:
-        private.fit(blobs[0])
-    assert "4711" not in str(caught.value)
+    monkeypatch.setattr(FitBudget, "release", failing(MemoryError("an array of shape (4711, 3)")))
+    said = refuses(None, private.fit, blobs[0], error=MemoryError)
+    assert "4711" not in said
     assert not [n for n in vars(private) if n.endswith("_") and n != "n_features_in_"]
 
 
@@ -181,11 +135,8 @@ def test_dp_lloyd_has_no_guarantee_after_a_failed_fit(blobs, monkeypatch):
 def test_dp_lloyd_refuses_impossible_sizes_unpaid(parameters, message, blobs):
     # Numbers that only their size makes impossible, and bounds, of which all estimators of rows
     # have the same tests.
-    accountant = PrivacyAccountant(math.inf)
-    private = DPLloyd(3, bounds=BOX, accountant=accountant).set_params(**parameters)
-    with pytest.raises(ValueError, match=message):
-        private.fit(blobs[0])
-    assert not accountant.spends()
+    private = DPLloyd(3, bounds=BOX).set_params(**parameters)
+    refuses_unpaid(message, private.fit, blobs[0])
 
 
 @pytest.mark.laws
@@ -316,15 +267,3 @@ def test_private_kmeans_fits_odd_tables(kind, name, delta, epsilon, recwarn):
     assert private.predict(X).shape == (len(X),)
     # Noise hides all clusters of some tables.
     assert all("than noise can produce" in str(each.message) for each in recwarn.list)
-
-
-@pytest.mark.conformance
-@parametrize_with_checks(
-    [
-        DPLloyd(3, delta=0.0, bounds=(-100, 100), covariance_share=0.5, random_state=0),
-        DPTree(3, bounds=(-100, 100), random_state=0),
-        DPCube(3, delta=0.0, bounds=(-100, 100), random_state=0),
-    ]
-)
-def test_private_kmeans_passes_scikit_learn_checks(estimator, check):
-    check(estimator)

@@ -8,7 +8,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPToMATo, _dp_tomato, _grid_peaks
 from sklearn_dptda.cluster._dp_tomato import _histogram, _variance
@@ -24,8 +23,9 @@ from sklearn_dptda.cluster._grid_peaks import (
     stabilise,
 )
 from sklearn_dptda.datasets import make_rings, make_shapes, make_spirals
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
+from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests._refusals import refuses_unpaid
 
 
 def box(X):
@@ -432,17 +432,8 @@ def test_dp_tomato_finds_clusters_in_other_dimensions(d):
     ],
 )
 def test_dp_tomato_refuses_grids_with_a_remedy_unpaid(options, X, message):
-    accountant = PrivacyAccountant(math.inf)
-    private = DPToMATo(bounds=(-1, 1), accountant=accountant).set_params(**options)
-    with pytest.raises(ValueError, match=message):
-        private.fit(X)
-    assert not accountant.spends()
-
-
-@pytest.mark.conformance
-@parametrize_with_checks([DPToMATo(bounds=(-100, 100), random_state=0)])
-def test_dp_tomato_passes_scikit_learn_checks(estimator, check):
-    check(estimator)
+    private = DPToMATo(bounds=(-1, 1)).set_params(**options)
+    refuses_unpaid(message, private.fit, X)
 
 
 def test_joined_parts_have_the_widest_border():

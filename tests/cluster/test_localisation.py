@@ -55,9 +55,7 @@ def test_noisy_counts_are_on_the_lattice_of_their_noise(norm, total, monkeypatch
     steps = {}
     encode = FixedPoint.encode
     monkeypatch.setattr(
-        FixedPoint,
-        "encode",
-        lambda self, values: steps.setdefault(self.step, encode(self, values)),
+        FixedPoint, "encode", lambda self, values: steps.setdefault(self.step, encode(self, values))
     )
     counts = np.arange(64)[None]
     seeded(norm, 0, total=total).noisy_counts(counts, 64, 0.01)

@@ -16,11 +16,11 @@ from sklearn_dptda.__main__ import main
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse
 from sklearn_dptda.cluster._mixture_density import MixtureDensity
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
-from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._assignments import with_nearest_values
 from sklearn_dptda.rows._moments import Moments
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests._refusals import refuses_unpaid
 
 CENTRES = np.array([[0.0, 0, 0], [6, 0, 3], [0, 6, -3]])
 
@@ -290,11 +290,8 @@ def test_mixture_samples_missing_values_in_the_types_of_columns():
 )
 def test_missing_values_are_refused_unpaid(name, change, options, message):
     _, gaps, y = blobs(60)
-    accountant = PrivacyAccountant(99.0)
     frame = pd.DataFrame(gaps, columns=["a", "b", "c"]).assign(**change)
-    with pytest.raises(ValueError, match=message):
-        KINDS[name](frame, y, accountant=accountant, **options)
-    assert len(accountant) == 0
+    refuses_unpaid(message, KINDS[name], frame, y, **options)
 
 
 def test_columns_of_missing_values_alone_are_taken():

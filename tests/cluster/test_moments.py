@@ -326,14 +326,7 @@ def test_fit_budget_noise_covers_rounding_to_the_lattice(norm, kind, adjacency):
     Recorded.norm = norm
     source = Recorded(1.0, adjacency, NoiseSource(0))
     rows = Rows.of_array(np.zeros((1, d)))
-    source.release(
-        rows,
-        at_first_centre,
-        n_cells,
-        weights=weights,
-        share=1.0,
-        kind=kind,
-    )
+    source.release(rows, at_first_centre, n_cells, weights=weights, share=1.0, kind=kind)
     width = SecondMoments(kind, d, norm).width
     # If second moments are tied, the roundings of both records add up in one number.
     steps = [1.0] * 2 * (1 + d)

@@ -10,15 +10,8 @@ import pytest
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
-from sklearn_dptda.cluster import (
-    DPLloyd,
-    DPMoG,
-    DPMoGMorse,
-    DPToMATo,
-    DPTree,
-    _dp_tomato,
-)
-from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant, audit_epsilon
+from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPToMATo, DPTree, _dp_tomato
+from sklearn_dptda.privacy import NoiseWarning, audit_epsilon
 from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.published import DPCube, PublishedMixture
 from sklearn_dptda.rows import _private_cubes
@@ -26,6 +19,7 @@ from sklearn_dptda.rows._localisation import _of_offsets, _of_sizes, box_within,
 from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests._refusals import refuses_unpaid
 from tests.cluster._tables import seeded, share_of
 
 KINDS = [DPMoG, DPMoGMorse, DPLloyd, DPTree, DPCube, DPToMATo]
@@ -122,10 +116,7 @@ def test_private_box_of_zeros_is_narrow(norm):
 def test_private_box_of_truth_values_and_zeros_keeps_the_others():
     rng = np.random.default_rng(0)
     rows = np.column_stack(
-        [
-            rng.random(5000) < 0.3,
-            np.where(rng.random(5000) < 0.8, 0, rng.normal(5e3, 1e3, 5000)),
-        ]
+        [rng.random(5000) < 0.3, np.where(rng.random(5000) < 0.8, 0, rng.normal(5e3, 1e3, 5000))]
     ).astype(float)
     for seed in range(5):
         found, _ = private_box(Rows.of_array(rows), seeded("l2", seed), 0.2)
@@ -292,25 +283,13 @@ def test_box_within_keeps_bounds_that_rows_reach(norm):
 
 def test_dp_lloyd_refuses_bounds_of_unknown_names_unpaid():
     X, _ = make_blobs(100, random_state=0)
-    accountant = PrivacyAccountant(1.0, 1e-5)
     for rows, bounds, message in (
         (X, {"a": (0, 1)}, "'a'"),
         (pd.DataFrame(X, columns=["a", "b"]), {"c": (0, 1)}, "'c'"),
         (pd.DataFrame(X, columns=["a", "b"]), {"a": (1, 0)}, "crossed"),
         (pd.DataFrame(X, columns=["a", "b"]), {"a": 3}, "pair"),
     ):
-        with pytest.raises(ValueError, match=message):
-            DPLloyd(bounds=bounds, accountant=accountant, random_state=0).fit(rows)
-    assert len(accountant) == 0
-
-
-@pytest.mark.laws
-def test_dp_lloyd_finds_the_same_bounds_in_chunks():
-    X, _ = make_blobs(3000, centers=3, random_state=0)
-    whole = DPLloyd(3, random_state=0).fit(X)
-    parts = DPLloyd(3, random_state=0).fit_chunks(np.array_split(X, 7))
-    assert np.array_equal(whole.bounds_, parts.bounds_)
-    assert np.array_equal(whole.cluster_centers_, parts.cluster_centers_)
+        refuses_unpaid(message, DPLloyd(bounds=bounds, random_state=0).fit, rows)
 
 
 def test_dp_lloyd_warns_of_many_clipped_rows():

@@ -7,9 +7,9 @@ from scipy.sparse import csc_array, csr_array
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.neighbors import KernelDensity, kneighbors_graph
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import ToMATo
+from tests._refusals import refuses
 
 
 def pyramid(X):
@@ -99,11 +99,11 @@ def test_tomato_takes_dense_and_sparse_distances():
     assert np.array_equal(dense.predict(D[:10]), dense.labels_[:10])
 
 
-def test_tomato_refuses_sparse_distances_with_bad_indices():
+def test_tomato_refuses_bad_indices_and_negative_distances():
     D = csc_array(np.ones((4, 4)))
     D.indices = D.indices + 10**7
-    with pytest.raises(ValueError, match="X is not a valid sparse matrix"):
-        ToMATo(2, n_neighbors=2, metric="precomputed").fit(D)
+    refuses("X is not a valid sparse matrix", ToMATo(2, n_neighbors=2, metric="precomputed").fit, D)
+    refuses("negative", ToMATo(metric="precomputed").fit, -np.ones((5, 5)))
 
 
 def test_tomato_breaks_ties_by_order(rng):
@@ -217,18 +217,4 @@ def test_tomato_warns_of_impossible_numbers_of_clusters():
     ],
 )
 def test_tomato_refuses_combinations_and_bad_densities(options, message):
-    with pytest.raises(ValueError, match=message):
-        ToMATo(**options).fit(np.random.default_rng(0).normal(size=(50, 2)))
-
-
-def test_tomato_refuses_negative_distances():
-    with pytest.raises(ValueError, match="negative"):
-        ToMATo(metric="precomputed").fit(-np.ones((5, 5)))
-
-
-# These checks set the number of components, or of rows, to one.
-@pytest.mark.conformance
-@pytest.mark.filterwarnings("ignore:n_clusters=:UserWarning")
-@parametrize_with_checks([ToMATo(), ToMATo(density="log_kde", bandwidth=1.0)])
-def test_tomato_passes_scikit_learn_checks(estimator, check):
-    check(estimator)
+    refuses(message, ToMATo(**options).fit, np.random.default_rng(0).normal(size=(50, 2)))

@@ -17,6 +17,7 @@ from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.rows._intervals import Intervals
 from sklearn_dptda.rows._localisation import private_box
 from sklearn_dptda.rows._rows import Rows
+from tests._refusals import refuses
 from tests.cluster._tables import seeded
 
 KINDS = [DPLloyd, DPTree, DPMoG, DPMoGMorse]
@@ -122,8 +123,7 @@ def test_units_that_cannot_be_used_are_refused_unpaid(units, bounds, message):
     X = pd.DataFrame(groups(0, 100)[0], columns=["a", "b", "c"])
     budget = PrivacyAccountant(9.0, 1e-4)
     for kind in KINDS:
-        with pytest.raises(ValueError, match=message):
-            kind(3, units=units, bounds=bounds, accountant=budget).fit(X)
+        refuses(message, kind(3, units=units, bounds=bounds, accountant=budget).fit, X)
     with pytest.raises(ValueError, match="covariance_type='spherical'"):
         DPMoG(3, units=[1, 1, 1], covariance_type="spherical", accountant=budget).fit(X)
     assert not budget.spends()

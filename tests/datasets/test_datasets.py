@@ -7,14 +7,17 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 
-from sklearn_dptda.datasets import load_walkers, make_loops, make_two_circles
+from sklearn_dptda.datasets import load_polblogs, load_walkers, make_loops, make_two_circles
+from tests._refusals import refuses
 
 PUBLISHED = "https://raw.githubusercontent.com/GUDHI/TDA-tutorial/master/datasets/data_acc"
 DATA = os.environ.get("SKLEARN_DPTDA_DATA")
-needs_data = pytest.mark.skipif(
-    not (DATA and Path(DATA, "walkers.npz").is_file()),
-    reason="walkers.npz not found: set SKLEARN_DPTDA_DATA to a folder that holds it",
-)
+
+
+def needs(name):
+    found = DATA and Path(DATA, f"{name}.npz").is_file()
+    reason = f"{name}.npz not found: set SKLEARN_DPTDA_DATA to a folder that holds it"
+    return pytest.mark.skipif(not found, reason=reason)
 
 
 def test_make_two_circles_has_both_circles_and_weights():
@@ -30,11 +33,10 @@ def test_make_loops_labels_clouds_by_loops():
     X, y = make_loops(6, 50, n_loops=(0, 1, 2), random_state=0)
     assert y.tolist() == [0, 1, 2, 0, 1, 2]
     assert all(np.abs(cloud).max() < 2.5 for cloud in X)
-    with pytest.raises(ValueError, match="n_loops"):
-        make_loops(n_loops=(3,))
+    refuses("n_loops", make_loops, n_loops=(3,))
 
 
-@needs_data
+@needs("walkers")
 def test_load_walkers_has_clouds_and_series():
     clouds = load_walkers(download=False)
     assert [cloud.shape for cloud in clouds.data] == [(20000, 3)] * 3
@@ -44,8 +46,7 @@ def test_load_walkers_has_clouds_and_series():
 
 
 def test_load_walkers_says_what_to_do_without_data(tmp_path):
-    with pytest.raises(FileNotFoundError, match="SKLEARN_DPTDA_DATA"):
-        load_walkers(tmp_path, download=False)
+    refuses("SKLEARN_DPTDA_DATA", load_walkers, tmp_path, download=False, error=FileNotFoundError)
 
 
 def serve(path, monkeypatch):
@@ -59,7 +60,7 @@ def serve(path, monkeypatch):
 
 
 @pytest.mark.conformance
-@needs_data
+@needs("walkers")
 def test_load_walkers_checks_and_stores_its_download(tmp_path, monkeypatch):
     # The published file is a pickle of the recordings and their labels.
     series = load_walkers(series=True, download=False)
@@ -72,8 +73,7 @@ def test_load_walkers_checks_and_stores_its_download(tmp_path, monkeypatch):
     assert len(load_walkers(tmp_path / "home").data) == 3
     parts[0] = parts[0] + 1e-9
     source.write_bytes(pickle.dumps([*parts, series.target]))
-    with pytest.raises(ValueError, match="checksum"):
-        load_walkers(tmp_path / "other")
+    refuses("checksum", load_walkers, tmp_path / "other")
 
 
 def test_load_walkers_runs_no_code_of_its_download(tmp_path, monkeypatch):
@@ -86,9 +86,28 @@ def test_load_walkers_runs_no_code_of_its_download(tmp_path, monkeypatch):
     pickle.dump(Evil(), buffer)
     source.write_bytes(buffer.getvalue())
     serve(source, monkeypatch)
-    with pytest.raises(ValueError, match="not the file"):
-        load_walkers(tmp_path / "home")
+    refuses("not the file", load_walkers, tmp_path / "home")
     assert not (tmp_path / "gotcha").exists()
     serve(tmp_path / "nowhere", monkeypatch)
-    with pytest.raises(FileNotFoundError, match="SKLEARN_DPTDA_DATA"):
-        load_walkers(tmp_path / "home")
+    refuses("SKLEARN_DPTDA_DATA", load_walkers, tmp_path / "home", error=FileNotFoundError)
+
+
+# Networks.
+
+
+@needs("polblogs")
+@pytest.mark.parametrize(("largest", "n", "edges"), [(True, 1222, 16714), (False, 1490, 16715)])
+def test_load_polblogs_has_the_published_sizes(largest, n, edges):
+    data = load_polblogs(largest_component=largest)
+    A = data.adjacency
+    assert A.shape == (n, n) and A.nnz == 2 * edges
+    assert (A != A.T).nnz == 0 and not A.diagonal().any() and (A.data == 1).all()
+    assert data.target.shape == data.node_names.shape == (n,)
+    assert set(np.unique(data.target)) == {0, 1}
+    assert data.target_names.tolist() == ["liberal", "conservative"]
+
+
+def test_load_polblogs_explains_a_missing_and_a_wrong_file(tmp_path):
+    refuses("network data", load_polblogs, tmp_path, error=FileNotFoundError)
+    np.savez(tmp_path / "polblogs.npz", edges=np.zeros((0, 2), int))
+    refuses("lacks", load_polblogs, tmp_path)

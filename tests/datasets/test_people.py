@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.datasets import make_series, make_visits
+from tests._refusals import refuses
 
 
 def test_make_series_labels_differ_in_their_period():
@@ -45,5 +46,4 @@ def test_make_visits_has_many_lengths_and_bias(biased):
     ],
 )
 def test_make_series_and_visits_refuse_wrong_numbers_by_name(make, name):
-    with pytest.raises(ValueError, match=name):
-        make(**{name: 0})
+    refuses(name, make, **{name: 0})

@@ -6,10 +6,16 @@ import warnings
 import gudhi.representations as representations
 import numpy as np
 import pytest
+from gudhi.representations import Landscape
+from sklearn.base import clone
 from sklearn.cluster import KMeans
+from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import CubicalPersistence, DiagramFeatures
+from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.features import PersistenceMass, SortedLifetimes
+from sklearn_dptda.privacy import PrivacyLeakWarning
+from tests._refusals import refuses
 
 SAMPLES = [
     [np.array([[0, 1.0], [0.1, 0.5]]), np.empty((0, 2))],
@@ -84,15 +90,14 @@ def test_diagram_features_of_single_diagrams_have_names():
     ],
 )
 def test_diagram_features_refuse_bad_ranges(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        DiagramFeatures(**options).fit(SAMPLES)
+    refuses(next(iter(options)), DiagramFeatures(**options).fit, SAMPLES)
 
 
 def test_diagram_features_refuse_bad_diagrams():
-    with pytest.raises(ValueError, match="NaN"):
-        DiagramFeatures().fit([np.array([[0, np.nan]])])
-    with pytest.raises(ValueError, match="must have 2"):
-        DiagramFeatures().fit(SAMPLES).transform([SAMPLES[0][:1]])
+    refuses("NaN", DiagramFeatures().fit, [np.array([[0, np.nan]])])
+    refuses("must have 2", DiagramFeatures().fit(SAMPLES).transform, [SAMPLES[0][:1]])
+    with pytest.raises(ValueError, match="homology dimensions in its third column"):
+        DiagramFeatures().fit(np.full((2, 3, 3), 0.5))
 
 
 @pytest.mark.parametrize(
@@ -112,3 +117,106 @@ def test_features_of_extreme_diagrams_do_not_warn(transformer):
         X = [np.array([[-1.5e308, 1.5e308], [5e-324, 0.0]]), np.full((3, 3), 1e308)]
     with warnings.catch_warnings(action="error"):
         assert len(transformer.fit(X).transform(X)) == 2
+
+
+# Arrays of giotto-tda.
+
+
+LISTS = [
+    [np.array([[0.0, 1.0], [0.1, 0.3]]), np.array([[0.2, 0.9]])],
+    [np.array([[0.0, 1.0]]), np.empty((0, 2))],
+]
+
+
+def array_of(lists, length=4):
+    """Samples padded to one length by points on the diagonal, in giotto's order."""
+    rows = []
+    for sample in lists:
+        points = [(*pair, q) for q, diagram in enumerate(sample) for pair in diagram.tolist()]
+        padding = [(0.5, 0.5, (i + 1) % len(sample)) for i in range(length - len(points))]
+        rows.append(points + padding)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("vectorizer", [None, Landscape(1, resolution=5)])
+def test_diagram_features_of_a_giotto_array_equal_those_of_lists(vectorizer):
+    of_lists = DiagramFeatures(vectorizer, value_range=(0, 1)).fit(LISTS)
+    of_array = DiagramFeatures(vectorizer, value_range=(0, 1)).fit(array_of(LISTS))
+    expected = of_lists.transform(LISTS)
+    np.testing.assert_array_equal(of_array.transform(array_of(LISTS)), expected)
+    np.testing.assert_array_equal(of_array.transform(array_of(LISTS, 9)), expected)
+    assert of_array.get_feature_names_out().tolist() == of_lists.get_feature_names_out().tolist()
+
+
+def test_diagram_features_choose_and_keep_dimensions_of_an_array():
+    loops = DiagramFeatures(homology_dimensions=[1], value_range=(0, 1)).fit(array_of(LISTS))
+    expected = DiagramFeatures(value_range=(0, 1)).fit_transform([each[1:] for each in LISTS])
+    np.testing.assert_array_equal(loops.transform(array_of(LISTS)), expected)
+    # A dimension that a later array lacks has empty diagrams.
+    both = DiagramFeatures(value_range=(0, 1)).fit(array_of(LISTS))
+    without = array_of([[LISTS[0][0]]])
+    np.testing.assert_array_equal(
+        both.transform(without), both.transform([[LISTS[0][0], np.empty((0, 2))]])
+    )
+    skipped = array_of(LISTS)
+    skipped[:, :, 2] *= 2
+    assert DiagramFeatures(value_range=(0, 1)).fit(skipped).homology_dimensions_ == (0, 2)
+
+
+@pytest.mark.parametrize("dimensions", [None, [0, 1]])
+def test_diagram_features_tell_private_steps_of_learnt_dimensions(dimensions):
+    features = DiagramFeatures(SortedLifetimes(2), dimensions, value_range=(0, 1))
+    model = make_pipeline(features, DPLloyd(2, 50.0, bounds=(0, 1), unit="one cloud"))
+    array = array_of(LISTS * 5)
+    if dimensions is None:
+        with pytest.warns(PrivacyLeakWarning, match="DiagramFeatures learnt"):
+            model.fit(array)
+    else:
+        model.fit(array)
+    assert model[-1].privacy_guarantee_.public_parameters == (dimensions is not None)
+
+
+# Sorted lifetimes.
+
+
+DIAGRAMS = [np.array([[0.0, 2.0], [0.5, 1.0], [1.0, 1.25]]), np.empty((0, 2)), np.array([[0, 9.0]])]
+
+
+@pytest.mark.parametrize(("k", "upper"), [(1, None), (2, 0.5), (5, 2.0), (5, None)])
+def test_sorted_lifetimes_fall_and_lie_in_the_unit_interval(k, upper):
+    made = SortedLifetimes(k, upper=upper).fit_transform(DIAGRAMS)
+    assert made.shape == (3, k) and (np.diff(made, axis=1) <= 0).all()
+    exact = np.zeros((3, 5))
+    exact[0, :3], exact[2, 0] = (2.0, 0.5, 0.25), 9.0
+    assert np.array_equal(made, np.clip(exact[:, :k] / (upper or 1.0), 0, 1))
+
+
+def test_sorted_lifetimes_take_the_width_of_the_value_range():
+    made = DiagramFeatures(SortedLifetimes(2), value_range=(0.5, 2.5)).fit(DIAGRAMS)
+    # Points are clipped to the range: of (0, 2), only (0.5, 2) is left.
+    assert made.transform(DIAGRAMS).tolist() == [[0.75, 0.25], [0, 0], [1, 0]]
+    assert made.get_feature_names_out().tolist() == ["H0_sortedlifetimes0", "H0_sortedlifetimes1"]
+    given = DiagramFeatures(SortedLifetimes(1, upper=4.0), value_range=(0, 2)).fit(DIAGRAMS)
+    assert given.transform(DIAGRAMS).ravel().tolist() == [0.5, 0, 0.5]
+
+
+def test_sorted_lifetimes_learn_nothing():
+    step = SortedLifetimes(2)
+    assert vars(step.fit(DIAGRAMS)) == vars(clone(step))
+
+
+def test_sorted_lifetimes_leave_out_essential_classes():
+    diagrams = [np.array([[0.2, np.inf], [0.1, 0.6]]), np.array([[0.0, np.inf]])]
+    assert SortedLifetimes(1).fit_transform(diagrams).tolist() == [[0.5], [0.0]]
+    features = DiagramFeatures(SortedLifetimes(1), value_range=(0, 2))
+    assert features.fit_transform(diagrams).tolist() == [[0.25], [0.0]]
+
+
+@pytest.mark.parametrize("options", [{"n_lifetimes": 0}, {"upper": 0.0}])
+def test_sorted_lifetimes_refuse_the_ends_of_ranges(options):
+    refuses(next(iter(options)), SortedLifetimes(**options).fit, DIAGRAMS)
+
+
+@pytest.mark.parametrize("wrong", [[np.zeros((3, 3))], [np.array([[1.0, 0.0]])], [["a"]], 3])
+def test_sorted_lifetimes_refuse_what_is_no_diagram(wrong):
+    refuses(None, SortedLifetimes().fit_transform, wrong, error=(ValueError, TypeError))

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import (
@@ -24,6 +23,7 @@ from sklearn_dptda.model_selection import pipeline_guarantee, planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyBudgetExceeded, gaussian_mu
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests._refusals import refuses
 
 FEW = pytest.mark.filterwarnings("ignore:One person can change the function")
 LANDMARKS = np.random.default_rng(3).uniform(size=(7, 5))
@@ -207,8 +207,7 @@ def test_private_landmarks_that_are_equal_are_two_releases():
         return DTMFiltration(landmarks=landmarks).fit_transform([X])
 
     first, second = functions(X), functions(X)
-    with pytest.raises(ValueError, match="several boxes"):
-        PrivatePersistence(1.0).fit([*first, *second])
+    refuses("several boxes", PrivatePersistence(1.0).fit, [*first, *second])
 
 
 @pytest.mark.laws
@@ -240,59 +239,6 @@ def test_dtm_filtration_takes_landmarks_of_paid_models(model):
         assert complex.landmarks.shape == (40, 5)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"landmarks": PrivateLandmarks(adjacency="add-remove")}, "adjacency='replace-one'"),
-        ({"landmarks": PrivateLandmarks(1)}, "n_landmarks"),
-        ({"landmarks": PrivateLandmarks(dimension=4)}, "dimension"),
-        ({"landmarks": PrivateLandmarks(delta=0.0)}, "delta must be positive"),
-        ({"landmarks": DPMoG(3)}, "without privacy_guarantee_"),
-        ({"landmarks": LANDMARKS[:1]}, "landmarks has 1 point"),
-        ({"landmarks": LANDMARKS[:, :4]}, "landmarks has 4 columns, but the point clouds have 5"),
-        ({"landmarks": np.full((3, 5), np.nan)}, "landmarks contains NaN"),
-        ({"landmarks": np.ones((3, 5))}, "landmarks are all at one place"),
-        ({"landmarks": LANDMARKS, "max_distance": 1e-12}, "max_distance is negligible"),
-        ({"landmarks": LANDMARKS, "bounds": (0, 1)}, "so bounds must keep the default.*to Priv"),
-        ({"landmarks": LANDMARKS, "method": "lattice"}, "so method must keep the default"),
-        (
-            {"landmarks": LANDMARKS, "resolution": 9, "refinement": 2},
-            "so resolution, refinement must keep the default",
-        ),
-        ({"landmarks": np.ones((1001, 5))}, "Pass fewer landmarks"),
-        ({"landmarks": PrivateLandmarks(1001)}, "n_landmarks"),
-    ],
-)
-def test_dtm_filtration_refuses_bad_landmarks_unpaid(options, message):
-    with PrivacyAccountant(100.0, 1e-3) as budget:
-        with pytest.raises(ValueError, match=message):
-            DTMFiltration(**options).fit([X])
-        assert len(budget) == 0
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (GaussianMixture(2), "without privacy_guarantee_"),
-        (DPMoG(2, bounds=(-2, 2)), "replace-one"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_dtm_filtration_refuses_models_of_other_guarantees(model, message):
-    fitted = FrozenEstimator(clone(model).fit(X))
-    with PrivacyAccountant(100.0, 1e-3) as budget:
-        with pytest.raises(ValueError, match=message):
-            DTMFiltration(landmarks=fitted).fit([X])
-        assert len(budget) == 0
-
-
-def test_dtm_filtration_refuses_landmarks_of_other_records():
-    of_points = DPMoG(2, bounds=(-2, 2), adjacency="replace-one", random_state=0).fit(X)
-    people = of_one_person_each(X, 60)
-    with pytest.raises(ValueError, match="Pass groups to both"):
-        DTMFiltration(landmarks=FrozenEstimator(of_points), groups=True).fit([people])
-
-
 @pytest.mark.laws
 def test_dtm_filtration_of_people_fits_landmarks_of_people():
     people = of_one_person_each(X, 60)
@@ -302,14 +248,12 @@ def test_dtm_filtration_of_people_fits_landmarks_of_people():
     assert filtration.bounds_guarantee_.unit == "all points of one person"
 
 
-def test_place_histogram_refuses_other_places():
+def test_place_histogram_refuses_other_places_reach_and_memory():
     grid = DTMFiltration(bounds=(-2, 2)).fit([X[:, :2]])
     filtration = DTMFiltration(landmarks=LANDMARKS[:, :2])
-    with pytest.raises(ValueError, match=r"X\[0\] is a histogram on a grid"):
-        filtration.fit([grid.make_histogram(X[:, :2])])
+    refuses(r"X\[0\] is a histogram on a grid", filtration.fit, [grid.make_histogram(X[:, :2])])
     histogram = filtration.fit([X[:, :2]]).make_histogram(X[:, :2])
-    with pytest.raises(ValueError, match="counts distances of points from landmarks"):
-        grid.transform([histogram])
+    refuses("counts distances of points from landmarks", grid.transform, [histogram])
     with pytest.raises(ValueError, match="landmarks, max_distance and p of this estimator"):
         clone(filtration).set_params(max_distance=0.1).fit([X[:, :2]]).transform([histogram])
     with pytest.raises(ValueError, match="same landmarks, max_distance and p can be added"):
@@ -320,6 +264,15 @@ def test_place_histogram_refuses_other_places():
         DTMFiltration(0.5, landmarks=LANDMARKS, groups=True).fit(
             [of_one_person_each(X, 60)]
         ).make_histogram()
+    of = [LandmarkComplex(LANDMARKS, *options) for options in ((2, 1.0), (2, 9.0), (1, 1.0))]
+    filtrations = [DTMFiltration(landmarks=complex).fit([X]) for complex in of]
+    histogram = filtrations[0].make_histogram(X)
+    for other in filtrations[1:]:
+        refuses("landmarks, max_distance and p of this estimator", other.transform, [histogram])
+        with pytest.raises(ValueError, match="same landmarks, max_distance and p can be added"):
+            histogram + other.make_histogram(X)
+    with pytest.raises(ValueError, match=r"memory=1 MiB\. Use fewer landmarks"):
+        filtrations[0].set_params(memory=1.0).make_histogram(X)
 
 
 # With p = 1, the error of counts is smaller than the part of a single neighbour.
@@ -439,22 +392,8 @@ def test_dtm_filtration_refuses_too_many_people_unpaid():
     people = pd.DataFrame({"x": np.zeros(n), "y": np.ones(n), "id": np.arange(n)})
     with PrivacyAccountant(5.0, 1e-5) as budget:
         filtration = DTMFiltration(1.0, landmarks=PrivateLandmarks(4, 1.0), groups="id")
-        with pytest.raises(ValueError, match="Lower m"):
-            filtration.fit([people])
+        refuses("Lower m", filtration.fit, [people])
         assert len(budget) == 0
-
-
-def test_place_histogram_refuses_other_dimension_reach_and_memory():
-    of = [LandmarkComplex(LANDMARKS, *options) for options in ((2, 1.0), (2, 9.0), (1, 1.0))]
-    filtrations = [DTMFiltration(landmarks=complex).fit([X]) for complex in of]
-    histogram = filtrations[0].make_histogram(X)
-    for other in filtrations[1:]:
-        with pytest.raises(ValueError, match="landmarks, max_distance and p of this estimator"):
-            other.transform([histogram])
-        with pytest.raises(ValueError, match="same landmarks, max_distance and p can be added"):
-            histogram + other.make_histogram(X)
-    with pytest.raises(ValueError, match=r"memory=1 MiB\. Use fewer landmarks"):
-        filtrations[0].set_params(memory=1.0).make_histogram(X)
 
 
 @pytest.mark.parametrize("value", [-1e308, 5e-324])

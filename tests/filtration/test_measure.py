@@ -1,5 +1,8 @@
 """The distance to a measure, filtrations by it and by kernel distances, and their histograms."""
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 import pytest
 from gudhi.point_cloud.dtm import DistanceToMeasure
@@ -12,6 +15,7 @@ from sklearn_dptda import (
 )
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import LatticeHistogram
+from tests._refusals import refuses
 
 
 def grid_nodes(axes):
@@ -109,10 +113,8 @@ def test_lattice_histogram_of_parts_adds_up(estimator):
         np.testing.assert_array_equal(item.values, results[0].values)
         assert item.n_points == 1000 and item.sensitivity == results[0].sensitivity
     other = LatticeHistogram((-3, 3.5), (5, 5)).update(X)
-    with pytest.raises(ValueError, match="same lattice"):
-        merged + other
-    with pytest.raises(ValueError, match="make_histogram"):
-        estimator.transform([other])
+    refuses("same lattice", lambda: merged + other)
+    refuses("make_histogram", estimator.transform, [other])
 
 
 def test_kernel_distance_filtration_equals_definition(rng):
@@ -165,3 +167,36 @@ def test_dtm_filtration_auto_takes_cheaper_method():
     few, many = (estimator._choose(n)[1] for n in (100, 100_000))
     assert many.sensitivity < many.lattice_error < few.sensitivity
     assert [estimator._choose(n)[2] for n in (100, 10**9)] == [False, True]
+
+
+# Histograms counted by a database, whose lines are counts at nodes.
+
+
+SHAPE, BOX = (9, 6), ([-1.1, 0.0], [1.0, 0.7])
+# Points at equal distances from two nodes, which databases round differently, are left out.
+COUNT = """
+SELECT ROUND((MAX(MIN(x, 1.0), -1.1) + 1.1) / 2.1 * 8), ROUND(MAX(MIN(y, 0.7), 0.0) / 0.7 * 5),
+    COUNT(*), SUM(x < -1.1 OR x > 1.0 OR y < 0.0 OR y > 0.7)
+FROM points GROUP BY 1, 2
+"""
+
+
+def test_counts_of_a_database_equal_those_of_points():
+    X = np.random.default_rng(0).normal(0, 1, (400, 2))
+    exact = LatticeHistogram(BOX, SHAPE).update(X)
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE TABLE points (x REAL, y REAL)")
+        database.executemany("INSERT INTO points VALUES (?, ?)", X.tolist())
+        counted = LatticeHistogram(BOX, SHAPE).update_counts(database.execute(COUNT))
+    np.testing.assert_array_equal(counted.counts, exact.counts)
+    assert (counted.n_clipped, counted.n_points) == (exact.n_clipped, len(X))
+    assert exact.n_clipped > 100
+
+
+def test_lattice_histogram_refuses_counts_off_lattice():
+    histogram = LatticeHistogram(BOX, SHAPE)
+    beside, broken = [(9, 1, 2, 0), (-1, 1, 2, 0)], [(None, 1, 2, 0), (0.5, 1, 2, 0)]
+    wrong_counts = [(1, 1, 2, 3), (1, 1, 2, -1), (1, 1, np.inf, 0), (1, 1, 3.7, 0)]
+    for line in beside + broken + wrong_counts:
+        refuses("no counts on this lattice", histogram.update_counts, [(1, 1, 2, 0), line])
+    assert histogram.n_points == 0 and histogram.update_counts([]).n_points == 0

@@ -234,13 +234,3 @@ def test_delaunay_cech_radius_fulfils_jung_theorem(d):
     rng = np.random.default_rng(0)
     ratios = [widest(rng.standard_normal((d + 1, d))) for _ in range(100)]
     assert min(ratios) >= 1 - 1e-9 and max(ratios) <= jung < math.sqrt(2)
-
-
-def test_midpoint_cases_refuse_wrong_pairs():
-    for moved in (0, 3):
-        with pytest.raises(ValueError, match="n_moved"):
-            dtm_midpoint_case(5, [0.0], [1.0], moved)
-    with pytest.raises(ValueError, match="two different points"):
-        cech_midpoint_case([[1.0, 1.0], [1.0, 1.0]])
-    with pytest.raises(ValueError, match="X"):
-        cech_midpoint_case([[0.0, np.nan], [1.0, 1.0]])

@@ -20,6 +20,7 @@ from sklearn_dptda.published import (
     sensitivity_cech,
 )
 from sklearn_dptda.utils._bounds import diameter
+from tests._refusals import refuses
 
 RESOLUTION = {1: 9, 2: 7, 3: 5}
 # Worst cases and a few random pairs, and hundreds of pairs in the layer of laws.
@@ -125,10 +126,8 @@ def test_sensitivity_dtm_has_values_by_hand():
     for m, n, k in ((0.07, 100, 7), (0.1, 11, 2), (1.0, 5, 5)):
         assert sensitivity_dtm(m, n, 1, 840.0) == 840.0 / k
     for m in (0, -0.1, 1.1, math.nan):
-        with pytest.raises(ValueError, match="m must be"):
-            sensitivity_dtm(m, 10, 1, 1.0)
-    with pytest.raises(ValueError, match="p must be"):
-        sensitivity_dtm(0.1, 10, 0.5, 1.0)
+        refuses("m must be", sensitivity_dtm, m, 10, 1, 1.0)
+    refuses("p must be", sensitivity_dtm, 0.1, 10, 0.5, 1.0)
 
 
 def test_dtm_filtration_smaller_caps_have_values_and_sensitivities_by_hand(rng):

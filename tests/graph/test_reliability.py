@@ -32,8 +32,7 @@ def true_part(probabilities, embedding):
 
 @pytest.mark.laws
 @pytest.mark.parametrize(
-    ("epsilon", "storage"),
-    [(np.inf, "sparse"), (4.0, "packed"), (2.0, "sparse")],
+    ("epsilon", "storage"), [(np.inf, "sparse"), (4.0, "packed"), (2.0, "sparse")]
 )
 def test_embedding_reliability_is_part_of_probabilities(epsilon, storage):
     blocks = np.where(np.eye(4, dtype=bool), 0.12, 0.03)

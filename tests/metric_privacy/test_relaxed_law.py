@@ -17,6 +17,7 @@ from sklearn_dptda.published import (
     packing_number,
     privacy_parameter,
 )
+from tests._refusals import refuses, refuses_unpaid
 
 from ._audits import exact_parameter
 from ._spaces import HALVES, KNOWN, line, random_graph, random_points, words
@@ -46,8 +47,7 @@ def law_of(D1, D2, alpha, **options):
 
 
 @pytest.mark.parametrize(
-    ("m", "expected", "plain"),
-    [(10, 0.018580, 0.1424), (100, 0.018933, 0.6241)],
+    ("m", "expected", "plain"), [(10, 0.018580, 0.1424), (100, 0.018933, 0.6241)]
 )
 def test_ultrametric_mechanism_ignores_crowds_at_distance(m, expected, plain):
     D1, D2 = crowd(m)
@@ -196,13 +196,10 @@ def test_ultrametric_mechanism_auto_law_is_best():
     ],
 )
 def test_ultrametric_mechanism_refuses_laws_without_their_distances(candidates, accuracy, options):
-    accountant = PrivacyAccountant(1.0)
-    with pytest.raises(ValueError, match="not an ultrametric"):
-        UltrametricMechanism(candidates, accuracy=accuracy, accountant=accountant, **options).fit()
-    assert not accountant.spends()
+    mechanism = UltrametricMechanism(candidates, accuracy=accuracy, **options)
+    refuses_unpaid("not an ultrametric", mechanism.fit)
     for bad in ({"law": "best"}, {"radius": -1.0}, {"radius": "best"}, {"alpha": 0.0}):
-        with pytest.raises(ValueError, match=next(iter(bad))):
-            UltrametricMechanism(1 - np.eye(5), **{**options, **bad}).fit()
+        refuses(next(iter(bad)), UltrametricMechanism(1 - np.eye(5), **{**options, **bad}).fit)
 
 
 def test_ultrametric_mechanism_adds_the_rounding_of_sums_of_distances():
@@ -221,8 +218,7 @@ def test_ultrametric_mechanism_pays_before_release():
     private = UltrametricMechanism(D1, 2.0, accuracy=D2, accountant=accountant).fit()
     assert private.privacy_guarantee_.epsilon == pytest.approx(2.1)
     private.release([0])
-    with pytest.raises(PrivacyBudgetExceeded):
-        private.release([0])
+    refuses(None, private.release, [0], error=PrivacyBudgetExceeded)
 
 
 def test_ultrametric_mechanism_gives_copies_one_law():

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from sklearn_dptda import DTMFiltration, PrivacyAccountant, PrivateBettiNumbers
+from sklearn_dptda import DTMFiltration, PrivateBettiNumbers
 from sklearn_dptda.persistence._count_choice import scores_of, threshold_scores
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes
-from sklearn_dptda.persistence._private_betti_numbers import (
-    missed_score,
-    threshold_statement,
-)
+from sklearn_dptda.persistence._private_betti_numbers import missed_score, threshold_statement
+from tests._refusals import refuses
 from tests.persistence._clouds import four_clouds
 from tests.persistence._long_features import attacked, filtration, loops, wells
 from tests.privacy._permute_and_flip import permute_and_flip_law
@@ -220,10 +218,8 @@ def test_statements_of_counts_follow_each_sensitivity():
     ]
     assert 0.2 - margins[1] == pytest.approx(10 * (0.2 - margins[0]), rel=0.2)
     assert private.statements(counts[1:], items[1:]) == [second]
-    with pytest.raises(ValueError, match="counts has 1 rows"):
-        private.statements(counts[1:])
-    with pytest.raises(ValueError, match="counts must have 2 columns"):
-        private.statements(counts[:, :1])
+    refuses("counts has 1 rows", private.statements, counts[1:])
+    refuses("counts must have 2 columns", private.statements, counts[:, :1])
 
 
 @pytest.mark.engines
@@ -232,8 +228,7 @@ def test_statements_refuse_a_dask_collection():
     items = [filtration(loops([0.3, 0.1]), 0.01)]
     private = PrivateBettiNumbers(5.0, 0.2, random_state=0).fit(items)
     counts = private.transform(items)
-    with pytest.raises(ValueError, match="counts is a Dask collection"):
-        private.statements(delayed(counts))
+    refuses("counts is a Dask collection", private.statements, delayed(counts))
 
 
 @pytest.mark.parametrize(
@@ -299,41 +294,8 @@ def test_private_betti_numbers_guarantee_names_dimensions_and_threshold(small):
     assert guarantee.delta == 0 and "(H0, H1) longer than 0.2" in str(guarantee)
 
 
-# tests/test_refusals.py tries values of a wrong kind.
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"epsilon": 1e-9}, "epsilon"),
-        ({"threshold": 0.0}, "threshold"),
-        ({"threshold": (0.1, 0.2, 0.3)}, "threshold"),
-        ({"threshold": (0.1, -0.2)}, "threshold"),
-        ({"threshold": ("a", 0.2)}, "threshold"),
-        ({"threshold": 100.0}, "threshold=100.0 must be below upper="),
-        ({"max_count": 0}, "max_count"),
-        ({"max_count": 100}, "max_count=100 makes .* combinations of counts and thresholds"),
-        ({"threshold": 0.1, "max_count": 101}, "max_count"),
-        ({"confidence": 0.0}, "confidence"),
-        ({"homology_dimensions": (1, 1)}, "homology_dimensions"),
-    ],
-)
-def test_private_betti_numbers_refuse_the_ends_of_ranges_unpaid(small, options, message):
-    budget = PrivacyAccountant(10.0)
-    with pytest.raises(ValueError, match=message):
-        PrivateBettiNumbers(**options, accountant=budget).fit_transform([small])
-    assert not budget.spends()
-
-
-def test_private_betti_numbers_refuse_too_many_combinations():
-    item = filtration(np.zeros((3, 3, 3)), 0.01)
-    with pytest.raises(ValueError, match="max_count=100 makes 1020100 combinations"):
-        PrivateBettiNumbers(1.0, 0.2, (0, 1, 2), max_count=100).fit([item])
-
-
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("n", "epsilon"),
-    [(4000, 0.25), (20_000, 0.06)],
-)
+@pytest.mark.parametrize(("n", "epsilon"), [(4000, 0.25), (20_000, 0.06)])
 def test_private_betti_numbers_count_loops_at_a_small_epsilon(n, epsilon):
     # Two circles, one circle, a disc, and no shape: 95 % correct in 2,000 releases.
     items = DTMFiltration(m=0.2, bounds=(-2.5, 3)).fit_transform(four_clouds(n)[:3])

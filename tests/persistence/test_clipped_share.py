@@ -8,21 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from sklearn_dptda import (
-    DTMFiltration,
-    PersistenceProfile,
-    PrivateBettiNumbers,
-    PrivatePersistence,
-)
+from sklearn_dptda import DTMFiltration, PersistenceProfile, PrivateBettiNumbers, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import (
-    NoiseSource,
-    NoiseWarning,
-    PrivacyAccountant,
-    pure_rho,
-)
+from sklearn_dptda.privacy import NoiseSource, NoiseWarning, PrivacyAccountant, pure_rho
 from sklearn_dptda.privacy.neighbours import cloud_neighbours
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from sklearn_dptda.utils.estimator_checks import privacy_checks
@@ -162,15 +152,6 @@ def test_clipped_share_passes_the_privacy_checks():
     del checks["check_workers_change_nothing"]
     for check in checks.values():
         check()
-
-
-@pytest.mark.parametrize("epsilon", [5e-324, 1e-15, 1e-6])
-def test_clipped_share_refuses_an_epsilon_too_small_for_the_count_unpaid(epsilon):
-    accountant, F = PrivacyAccountant(10.0), functions(X)
-    private = PrivatePersistence(epsilon, clipped_share=True, accountant=accountant)
-    with pytest.raises(ValueError, match="epsilon must be between"):
-        private.fit(F)
-    assert len(accountant) == 0
 
 
 @pytest.mark.parametrize("keyed", [False, True])

@@ -31,6 +31,7 @@ from sklearn_dptda.persistence._posterior_draws import Prior, Release, posterior
 from sklearn_dptda.persistence._private_grid_persistence import numbers_of
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.published import PublishedPersistence
+from tests._refusals import refuses
 from tests.persistence._oracles import law
 
 # Bins of probabilities, and the false-alarm rate of one of them.
@@ -68,8 +69,7 @@ def enumerated(public, diagram):
 
 
 @pytest.mark.parametrize(
-    "diagram",
-    [[], [(2, 9)], [(0, 12)], [(3, 4)], [(0, 2), (8, 11)], [(0, 12), (0, 12)]],
+    "diagram", [[], [(2, 9)], [(0, 12)], [(3, 4)], [(0, 2), (8, 11)], [(0, 12), (0, 12)]]
 )
 def test_normaliser_of_one_slot_is_that_of_all_diagrams(diagram):
     public = law_of(12, 1, 0.8)
@@ -402,36 +402,25 @@ def test_used_up_max_points_give_no_answer(released):
 )
 def test_other_diagrams_are_refused(released, change, message):
     private, diagrams, _ = released
-    with pytest.raises(ValueError, match=message):
-        private.posterior(change(diagrams))
+    refuses(message, private.posterior, change(diagrams))
 
 
-def test_exact_release_and_bad_numbers_are_refused(released):
+def test_posterior_refuses_exact_releases_bad_numbers_and_other_fits(released):
     private, diagrams, functions = released
     exact = PrivatePersistence(math.inf)
-    with pytest.raises(ValueError, match="epsilon=inf"):
-        exact.posterior(exact.fit_transform(functions))
+    refuses("epsilon=inf", exact.posterior, exact.fit_transform(functions))
     for expected in (0.0, 11, math.nan, "many"):
-        with pytest.raises(ValueError, match="expected_features"):
-            private.posterior(diagrams, expected)
-    with pytest.raises(NotFittedError):
-        clone(private).posterior(diagrams)
+        refuses("expected_features", private.posterior, diagrams, expected)
+    refuses(None, clone(private).posterior, diagrams, error=NotFittedError)
     posterior = private.posterior(diagrams)[0]
-    with pytest.raises(ValueError, match="level"):
-        posterior.interval(1.0)
-    with pytest.raises(ValueError, match="dimension"):
-        posterior.count(2, 0.3)
-    with pytest.raises(ValueError, match="longer_than"):
-        posterior.count(1, 1e-9)
-
-
-def test_release_before_another_fit_is_refused(released):
+    refuses("level", posterior.interval, 1.0)
+    refuses("dimension", posterior.count, 2, 0.3)
+    refuses("longer_than", posterior.count, 1, 1e-9)
     _, _, functions = released
     private = PrivatePersistence(2.0, random_state=0)
     diagrams = private.fit_transform(functions)
     private.set_params(epsilon=5.0).fit(functions)
-    with pytest.raises(ValueError, match="the last transform of this estimator"):
-        private.posterior(diagrams)
+    refuses("the last transform of this estimator", private.posterior, diagrams)
 
 
 def test_variants_of_the_paper_have_no_posterior():

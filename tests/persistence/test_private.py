@@ -20,6 +20,7 @@ from sklearn_dptda import (
 from sklearn_dptda.persistence._mechanisms import make_grid, mechanism_of
 from sklearn_dptda.published import PublishedPersistence
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests._refusals import refuses, refuses_unpaid
 from tests.persistence._variants import variant
 
 
@@ -55,20 +56,16 @@ def copies(filtration, n):
 
 def test_private_persistence_refuses_to_release_one_object_twice(small):
     # One payment covers different records. The same ones twice would cost more.
-    accountant = PrivacyAccountant(10.0)
-    private = PrivatePersistence(1.0, accountant=accountant).fit([small])
+    private = PrivatePersistence(1.0).fit([small])
     functions = np.broadcast_to(small.values, (3, *small.values.shape))
     for repeated in (
         [small] * 10,
         DTMFiltration(0.2, bounds=(-2, 2), resolution=9).fit_transform([np.eye(2)] * 2),
     ):
-        with pytest.raises(ValueError, match="one object several times"):
-            private.transform(repeated)
-    bare = PrivatePersistence(1.0, sensitivity=0.01, upper=1.0, accountant=accountant)
+        refuses_unpaid("one object several times", private.transform, repeated)
+    bare = PrivatePersistence(1.0, sensitivity=0.01, upper=1.0)
     for repeated in (functions, [small.values, small.values[:]]):
-        with pytest.raises(ValueError, match="one object several times"):
-            bare.fit_transform(repeated)
-    assert not accountant.spends()
+        refuses_unpaid("one object several times", bare.fit_transform, repeated)
     # Values that are not released may be repeated.
     assert len(PrivatePersistence(np.inf).fit_transform([small] * 3)) == 3
     assert len(private.transform(copies(small, 3))) == 3
@@ -91,8 +88,7 @@ def test_private_persistence_guarantee_names_chains_and_learnt_bounds(small, cir
     with pytest.warns(PrivacyLeakWarning, match="bounds"):
         leaky = DTMFiltration(0.2, resolution=11).fit_transform([circles])
     assert not PrivatePersistence().fit(leaky).privacy_guarantee_.holds
-    with pytest.raises(ValueError, match="computed from the data"):
-        PrivatePersistence().fit([small]).transform(leaky)
+    refuses("computed from the data", PrivatePersistence().fit([small]).transform, leaky)
 
 
 @pytest.mark.parametrize(
@@ -184,51 +180,12 @@ def worst_rho(rate):
     return (np.log(moments) / (order - 1) / order).max()
 
 
-def test_private_persistence_refuses_parameters_changed_after_fit(small):
-    estimator = PrivatePersistence(epsilon=1.0).fit([small])
-    estimator.set_params(epsilon=1e4)
-    with pytest.raises(ValueError, match="fit again"):
-        estimator.transform([small])
-
-
 def test_private_persistence_of_arrays_needs_sensitivity_and_upper(small):
-    with pytest.raises(ValueError, match="sensitivity and upper"):
-        PrivatePersistence().fit([small.values])
-    with pytest.raises(ValueError, match="sensitivity and upper"):
-        PrivatePersistence(sensitivity=0.1).fit([small.values])
+    refuses("sensitivity and upper", PrivatePersistence().fit, [small.values])
+    refuses("sensitivity and upper", PrivatePersistence(sensitivity=0.1).fit, [small.values])
     estimator = PrivatePersistence(sensitivity=0.01, upper=3.0).fit([small.values])
     assert len(estimator.transform([small.values])) == 1
-    with pytest.raises(ValueError, match="sensitivity must be None"):
-        PrivatePersistence(sensitivity=0.1).fit([small])
-
-
-# tests/test_refusals.py tries values of a wrong kind.
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"max_points": 0},
-        {"max_points": 1000},
-        {"spike": 1.0},
-        {"homology_dimensions": ()},
-        {"homology_dimensions": (0, 0)},
-    ],
-)
-def test_private_persistence_refuses_the_ends_of_ranges(small, options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        PrivatePersistence(**options).fit([small])
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        ([[[np.nan, 0.0], [0.0, 1.0]]], "NaN"),
-        ([np.array([[0.0, np.inf]])], "infinity"),
-        (["a"], "neither"),
-    ],
-)
-def test_private_persistence_refuses_what_is_no_function(X, message):
-    with pytest.raises(ValueError, match=message):
-        PrivatePersistence(sensitivity=0.1, upper=1.0).fit(X)
+    refuses("sensitivity must be None", PrivatePersistence(sensitivity=0.1).fit, [small])
 
 
 @pytest.mark.parametrize(("n", "value"), [(1, 1.0), (2, 0.0), (2, 1.0), (3, 0.5)])

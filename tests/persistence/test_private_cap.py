@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from sklearn_dptda import (
-    CubicalPersistence,
-    DTMFiltration,
-    PersistenceProfile,
-    PrivatePersistence,
-)
+from sklearn_dptda import CubicalPersistence, DTMFiltration, PersistenceProfile, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.persistence import bottleneck_distance, bottleneck_error_bound, noise_floor
 from sklearn_dptda.persistence._exact_sampler import (

@@ -15,7 +15,6 @@ from sklearn_dptda import (
     CubicalPersistence,
     DTMFiltration,
     PersistenceProfile,
-    PrivacyAccountant,
     PrivacyLeakWarning,
 )
 from sklearn_dptda.persistence import _private_cap, _private_grid_persistence
@@ -25,6 +24,7 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
+from tests._refusals import refuses
 from tests.persistence._clouds import four_clouds
 from tests.persistence._long_features import attacked, filtration, loops, wells
 
@@ -88,15 +88,6 @@ def test_lifetime_lattice_rounding_never_widens_the_sensitivity(rng, n_lattices)
         assert 2 * shift.max() <= lattice.sensitivity <= 2 * sensitivity / lattice.step + 2
         # Little is lost.
         assert lattice.sensitivity * lattice.step <= 2 * sensitivity * (1 + 2.0**-16)
-
-
-def test_persistence_profile_refuses_numbers_too_far_apart_unpaid():
-    budget = PrivacyAccountant(10.0)
-    for sensitivity, upper in ((1e-12, 1.0), (1e-310, 1e-305)):
-        private = PersistenceProfile(sensitivity=sensitivity, upper=upper, accountant=budget)
-        with pytest.raises(ValueError, match=r"sensitivity=.* and upper=.* are too far apart"):
-            private.fit([np.zeros((4, 4))])
-    assert not budget.spends()
 
 
 # The law.
@@ -229,8 +220,7 @@ def test_confidence_intervals_follow_the_sensitivity_of_each_cloud():
     # After another fit, the public numbers of its filtrations.
     private.fit(items[1:])
     np.testing.assert_array_equal(private.confidence_intervals(profile[1:]), intervals[1:])
-    with pytest.raises(ValueError, match="profile must have 4 columns; got 3"):
-        private.confidence_intervals(profile[:, :3])
+    refuses("profile must have 4 columns; got 3", private.confidence_intervals, profile[:, :3])
 
 
 def test_half_widths_follow_from_public_numbers(small):
@@ -387,31 +377,6 @@ def test_persistence_profile_guarantee_composes_with_private_bounds(circles, sma
     private_box = PrivateBounds(0.5, start=(-10, 10), random_state=0)
     boxed = DTMFiltration(0.2, bounds=private_box, resolution=11).fit_transform([circles])
     assert guarantee(boxed).epsilon == 1.5
-
-
-# tests/test_refusals.py tries values of a wrong kind.
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"epsilon": 1e-9},
-        {"n_longest": 0},
-        {"n_longest": 1.5},
-        {"confidence": 1.0},
-        {"homology_dimensions": ()},
-        {"homology_dimensions": 2},
-    ],
-)
-def test_persistence_profile_refuses_the_ends_of_ranges(small, options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        PersistenceProfile(**options).fit([small])
-
-
-def test_persistence_profile_refuses_parameters_changed_after_fit(small):
-    private = PersistenceProfile(1.0).fit([small]).set_params(confidence=0.5)
-    with pytest.raises(ValueError, match="fit again"):
-        private.transform([small])
-    with pytest.raises(ValueError, match="fit again"):
-        private.confidence_intervals(np.zeros((1, 4)))
 
 
 def test_persistence_profile_warns_of_noise_that_hides_everything(small):

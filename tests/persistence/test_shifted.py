@@ -118,23 +118,6 @@ def test_saturates_matrix_by_hand():
     assert not saturates_matrix(np.ones((3, 2), dtype=bool))
 
 
-def test_shifted_distances_refuse_bad_input():
-    with pytest.raises(ValueError, match="scale"):
-        shift_invariant_bottleneck_distance(PAIR, PAIR, scale="root")
-    with pytest.raises(ValueError, match="positive"):
-        shift_invariant_bottleneck_distance([[0, 1]], PAIR, scale="log")
-    with pytest.raises(ValueError, match="negative"):
-        dilation_dissimilarity([[-1, 1]], PAIR)
-    with pytest.raises(ValueError, match="first"):
-        dilation_dissimilarity([[2, 1]], PAIR)
-    for tol in (0.0, -1.0, np.nan, np.inf):
-        for distance in (shift_invariant_bottleneck_distance, dilation_dissimilarity):
-            with pytest.raises(ValueError, match="tol"):
-                distance(PAIR, PAIR, tol=tol)
-    with pytest.raises(ValueError, match="infinite birth"):
-        shift_invariant_bottleneck_distance([[-np.inf, 0]], PAIR)
-
-
 @pytest.mark.laws
 def test_shifted_distances_far_from_the_origin():
     # If timestamps are coordinates, the precision of floating-point numbers ends before the

@@ -14,6 +14,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn_dptda.cluster import DPMoG, DPMoGMorse, MorseMerging
 from sklearn_dptda.plotting import DendrogramDisplay, MixtureDensityDisplay
 from sklearn_dptda.plotting._style import cluster_style
+from tests._refusals import refuses
 
 pytestmark = pytest.mark.conformance
 
@@ -99,8 +100,7 @@ def test_dendrogram_display_without_heights_starts_at_zero():
 
 
 @pytest.mark.parametrize(
-    ("labels", "height", "text"),
-    [([0, 0, 1], 2.0, "2 clusters"), ([0, 1, 2], 0.5, "3 clusters")],
+    ("labels", "height", "text"), [([0, 0, 1], 2.0, "2 clusters"), ([0, 1, 2], 0.5, "3 clusters")]
 )
 def test_dendrogram_display_cuts_halfway_between_passes(labels, height, text):
     ax = DendrogramDisplay(CHAIN, labels=labels).plot().ax_
@@ -212,24 +212,17 @@ def test_dendrogram_display_legend_names_few_of_many_clusters():
 
 @pytest.mark.parametrize(
     ("arguments", "match"),
-    [
-        ({"mode_heights": [0.0, 1.0]}, "mode_heights"),
-        ({"labels": [0, 1]}, "labels"),
-    ],
+    [({"mode_heights": [0.0, 1.0]}, "mode_heights"), ({"labels": [0, 1]}, "labels")],
 )
 def test_dendrogram_display_refuses_trees_that_disagree(arguments, match):
-    with pytest.raises(ValueError, match=match):
-        DendrogramDisplay(CHAIN, **arguments)
+    refuses(match, DendrogramDisplay, CHAIN, **arguments)
 
 
 def test_dendrogram_display_refuses_estimators_without_a_tree(moons):
     mixture = DPMoG(3, bounds=BOX, random_state=0)
-    with pytest.raises(NotFittedError):
-        DendrogramDisplay.from_estimator(mixture)
-    with pytest.raises(NotFittedError):
-        DendrogramDisplay.from_estimator(MorseMerging())
-    with pytest.raises(ValueError, match="DPMoG has no linkage_"):
-        DendrogramDisplay.from_estimator(mixture.fit(moons))
+    refuses(None, DendrogramDisplay.from_estimator, mixture, error=NotFittedError)
+    refuses(None, DendrogramDisplay.from_estimator, MorseMerging(), error=NotFittedError)
+    refuses("DPMoG has no linkage_", DendrogramDisplay.from_estimator, mixture.fit(moons))
 
 
 # Densities.
@@ -421,14 +414,12 @@ def test_mixture_density_display_refuses_features_out_of_range(merged, features)
 
 @pytest.mark.parametrize("arguments", [{"grid_resolution": 1}, {"bounds": (1, 0)}])
 def test_mixture_density_display_refuses_bad_grids_and_bounds(merged, arguments):
-    with pytest.raises(ValueError, match=next(iter(arguments))):
-        MixtureDensityDisplay.from_estimator(merged, **arguments)
+    refuses(next(iter(arguments)), MixtureDensityDisplay.from_estimator, merged, **arguments)
 
 
 def test_mixture_density_display_refuses_unfitted_estimators():
     for estimator in (DPMoG(), DPMoGMorse(), MorseMerging(), GaussianMixture()):
-        with pytest.raises(NotFittedError):
-            MixtureDensityDisplay.from_estimator(estimator)
+        refuses(None, MixtureDensityDisplay.from_estimator, estimator, error=NotFittedError)
 
 
 def test_plotting_import_leaves_matplotlib_alone():

@@ -1,3 +1,5 @@
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -8,9 +10,16 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPToMATo, ToMATo
-from sklearn_dptda.plotting import FiltrationDisplay, PersistenceDiagramDisplay, plot_audit
+from sklearn_dptda.model_selection import plan_release
+from sklearn_dptda.plotting import (
+    FiltrationDisplay,
+    PersistenceDiagramDisplay,
+    plot_audit,
+    plot_release_plan,
+)
 from sklearn_dptda.plotting._filtration_display import longest_cycle
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon
+from tests._refusals import refuses
 
 pytestmark = pytest.mark.conformance
 
@@ -25,8 +34,7 @@ def test_filtration_display_shows_each_number_of_coordinates(d, rng):
 
 def test_filtration_display_refuses_four_dimensions(rng):
     item = DTMFiltration(0.2, bounds=(0, 1), resolution=3).fit_transform([rng.random((9, 4))])[0]
-    with pytest.raises(ValueError, match="three dimensions"):
-        FiltrationDisplay(item).plot()
+    refuses("three dimensions", FiltrationDisplay(item).plot)
 
 
 @pytest.mark.parametrize("dimensions", [(0, 1), 1])
@@ -110,8 +118,7 @@ def test_persistence_diagram_display_shows_prominent_peaks(blobs, n_clusters):
 
 
 def test_persistence_diagram_display_refuses_unfitted_clusters():
-    with pytest.raises(NotFittedError):
-        PersistenceDiagramDisplay.from_estimator(ToMATo())
+    refuses(None, PersistenceDiagramDisplay.from_estimator, ToMATo(), error=NotFittedError)
 
 
 def test_plot_audit_shows_counts_and_event():
@@ -163,3 +170,54 @@ def test_display_without_an_answer_shows_the_band_of_noise():
     display = PersistenceDiagramDisplay([[[0, 2], [0.1, 0.4]]], probability=stated, error_bound=0.2)
     labels = [text.get_text() for text in display.plot().ax_.get_legend().get_texts()]
     assert labels == ["may be noise", "H0, 1 beyond noise"]
+
+
+# Interactive diagrams.
+
+
+DIAGRAMS = [np.array([[0.0, np.inf], [0.1, 0.5]]), np.array([[0.2, 0.9]])]
+
+
+def test_to_plotly_shows_points_reference_and_band():
+    pytest.importorskip("plotly")
+    display = PersistenceDiagramDisplay(DIAGRAMS, reference=DIAGRAMS, upper=1.0, error_bound=0.05)
+    figure = display.to_plotly()
+    traces = {trace.name: trace for trace in figure.data if trace.name}
+    assert set(traces) == {"may be noise", "H0", "H0 exact", "H1", "H1 exact"}
+    # Essential classes are drawn at the upper end.
+    assert sorted(traces["H0"].y) == [0.5, 1.0]
+    assert list(traces["H1"].customdata) == pytest.approx([0.7])
+
+
+def test_to_plotly_of_a_plain_diagram_has_no_band():
+    pytest.importorskip("plotly")
+    figure = PersistenceDiagramDisplay([DIAGRAMS[1]], homology_dimensions=[3]).to_plotly()
+    assert [trace.name for trace in figure.data if trace.name] == ["H3"]
+    assert figure.data[-1].marker.symbol == "diamond"
+
+
+def test_to_plotly_without_plotly_names_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    refuses("interactive", PersistenceDiagramDisplay(DIAGRAMS).to_plotly, error=ImportError)
+
+
+# Plans of releases.
+
+
+@pytest.mark.conformance
+def test_plot_release_plan_shows_the_curve_of_the_plan():
+    private = PrivatePersistence(homology_dimensions=1)
+    public = {"loop_radius": 1.0, "spread": 0.1, "m": 0.3, "max_distance": 1.0}
+    plan = plan_release(4000, (-1.5, 1.5), private=private, **public)
+    epsilons = plan.epsilon * np.array([0.01, 0.5, 1.0, 3.0])
+    ax = plt.figure().subplots()
+    assert plot_release_plan(plan, ax, epsilons=epsilons) is ax
+    thresholds, errors, wanted, point = (line.get_ydata() for line in ax.lines)
+    curve = plan.curve(epsilons)
+    # If no statement is possible, nothing shorter than the range is flagged.
+    assert thresholds[0] == plan.upper < curve.thresholds[0] and np.isnan(errors[0])
+    np.testing.assert_array_equal(thresholds[1:], curve.thresholds[1:])
+    np.testing.assert_array_equal(errors[2:], curve.error_bounds[2:])
+    assert wanted[0] == point[0] == plan.visible_persistence
+    assert thresholds[1] > wanted[0] >= thresholds[2]
+    assert [text.get_text() for text in ax.texts] == [f"epsilon = {plan.epsilon:g}"]

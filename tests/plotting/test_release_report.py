@@ -23,6 +23,7 @@ from sklearn_dptda.plotting import PersistenceDiagramDisplay, release_report
 from sklearn_dptda.plotting._release_report import budget_over_time
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.synthetic import PrivateMeasure
+from tests._refusals import refuses
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 
@@ -159,8 +160,7 @@ def test_release_report_is_about_a_whole_pipeline():
 
 
 def test_release_report_refuses_unfitted_estimators():
-    with pytest.raises(NotFittedError):
-        release_report(DPLloyd(2, bounds=(0, 1)))
+    refuses(None, release_report, DPLloyd(2, bounds=(0, 1)), error=NotFittedError)
 
 
 @pytest.mark.conformance
@@ -266,8 +266,7 @@ def test_registry_record_is_refused_without_a_guarantee():
         DPLloyd(2, bounds=(0, 1), random_state=0).fit(X),
         DPLloyd(2, math.inf, bounds=(0, 1)).fit(X),
     ):
-        with pytest.raises(ValueError, match="must not be registered"):
-            release_report(private, form="registry")
+        refuses("must not be registered", release_report, private, form="registry")
 
 
 def test_report_option_writes_a_record_for_the_registry(tmp_path, monkeypatch):

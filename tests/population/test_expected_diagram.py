@@ -8,6 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_dptda.features import PersistenceMass
 from sklearn_dptda.model_selection import pipeline_guarantee
 from sklearn_dptda.population import PrivateMean
+from tests._refusals import refuses
 
 MASS = PersistenceMass(2.0, least_lifetime=0.25, resolution=6)
 
@@ -66,13 +67,7 @@ def test_expected_diagram_has_the_points_of_the_population():
     model = make_pipeline(
         clone(MASS),
         PrivateMean(
-            1.0,
-            0.0,
-            (0, 3),
-            norm_bound=3.0,
-            confidence=None,
-            unit="one cloud",
-            random_state=0,
+            1.0, 0.0, (0, 3), norm_bound=3.0, confidence=None, unit="one cloud", random_state=0
         ),
     )
     X = diagrams(1000)
@@ -96,6 +91,5 @@ def test_persistence_mass_resolution_follows_from_public_numbers():
 def test_persistence_mass_refuses_wrong_ranges_and_means_of_another_grid():
     with pytest.raises(ValueError, match="least_lifetime=3 must be below upper=2"):
         clone(MASS).set_params(least_lifetime=3.0).fit(diagrams(2))
-    with pytest.raises(ValueError, match="49 entries"):
-        MASS.expected_diagram(np.zeros(25))
+    refuses("49 entries", MASS.expected_diagram, np.zeros(25))
     assert len(MASS.get_feature_names_out()) == 49

@@ -29,6 +29,7 @@ from sklearn_dptda.rows import _private_cubes
 from sklearn_dptda.rows._private_cubes import CellCounts
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests._refusals import failing, refuses, refuses_unpaid
 
 
 class Law:
@@ -333,10 +334,7 @@ def test_audit_of_private_bounds_refutes_a_higher_rate(factor, monkeypatch):
     ],
 )
 def test_private_bounds_refuse_bad_input_unpaid(parameters, X, message):
-    accountant = PrivacyAccountant(epsilon=1.0)
-    with pytest.raises(ValueError, match=message):
-        PrivateBounds(**parameters, accountant=accountant).fit(X)
-    assert len(accountant) == 0
+    refuses_unpaid(message, PrivateBounds(**parameters).fit, X)
 
 
 def test_private_bounds_of_one_row_and_constant_columns_have_a_side():
@@ -359,8 +357,7 @@ def test_filtration_pays_once_for_its_private_bounds(kind):
         private.transform(functions)
         # The box has already been paid for.
         assert accountant.total().epsilon == 1.0
-        with pytest.raises(PrivacyBudgetExceeded):
-            filtration.fit(X)
+        refuses(None, filtration.fit, X, error=PrivacyBudgetExceeded)
     guarantee = private.privacy_guarantee_
     assert guarantee.epsilon == 1.0 and "a box" in guarantee.released
     assert functions[0].public_bounds and functions[0].bounds_guarantee.epsilon == 0.25
@@ -372,24 +369,17 @@ def test_private_persistence_refuses_several_private_bounds():
     start = {"start": (-50, 50), "random_state": 0}
     one = DTMFiltration(bounds=PrivateBounds(1.0, **start), resolution=11).fit_transform(X)
     other = DTMFiltration(bounds=(-3, 4), resolution=11).fit_transform(X)
-    with pytest.raises(ValueError, match="several boxes"):
-        PrivatePersistence().fit([*one, *other])
-    with pytest.raises(ValueError, match="another private box"):
-        PrivatePersistence(random_state=0).fit(other).transform(one)
+    refuses("several boxes", PrivatePersistence().fit, [*one, *other])
+    refuses("another private box", PrivatePersistence(random_state=0).fit(other).transform, one)
 
 
 def test_filtration_refuses_private_bounds_that_do_not_fit_unpaid():
-    X = [make_two_circles(200, random_state=0)]
-    accountant = PrivacyAccountant(1.0)
-    private = PrivateBounds(0.5, adjacency="add-remove", accountant=accountant)
-    with pytest.raises(ValueError, match="adjacency='replace-one'"):
-        DTMFiltration(bounds=private).fit(X)
+    X, box = [make_two_circles(200, random_state=0)], PrivateBounds(0.5)
+    private = PrivateBounds(0.5, adjacency="add-remove")
+    refuses_unpaid("adjacency='replace-one'", DTMFiltration(bounds=private).fit, X)
     counted = DTMFiltration(bounds=(-3, 4)).fit(X).make_histogram(X[0])
-    with pytest.raises(ValueError, match="histograms"):
-        DTMFiltration(bounds=PrivateBounds(0.5, accountant=accountant)).fit([counted])
-    with pytest.raises(ValueError, match="resolution"):
-        DTMFiltration(resolution=1, bounds=PrivateBounds(0.5, accountant=accountant)).fit(X)
-    assert len(accountant) == 0
+    refuses_unpaid("histograms", DTMFiltration(bounds=box).fit, [counted])
+    refuses_unpaid("resolution", DTMFiltration(resolution=1, bounds=box).fit, X)
 
 
 def test_filtration_keeps_the_guarantee_of_its_box_if_refused():
@@ -397,8 +387,7 @@ def test_filtration_keeps_the_guarantee_of_its_box_if_refused():
     budget = PrivacyAccountant(1.0)
     private = PrivateBounds(0.75, start=(-50, 50), accountant=budget, random_state=0)
     filtration = DTMFiltration(bounds=private, resolution=11).fit(X)
-    with pytest.raises(PrivacyBudgetExceeded):
-        filtration.fit(X)
+    refuses(None, filtration.fit, X, error=PrivacyBudgetExceeded)
     assert filtration.transform(X)[0].bounds_guarantee.epsilon == 0.75
 
 
@@ -418,10 +407,11 @@ def test_private_bounds_count_a_repeated_cloud_once():
 
 
 def test_private_bounds_tell_no_sizes_in_errors_of_memory(monkeypatch):
-    def fail(*arguments):
-        raise MemoryError("Unable to allocate an array with shape (4321, 2)")
-
-    monkeypatch.setattr(_private_cubes, "shifted_cube", fail)
+    monkeypatch.setattr(
+        _private_cubes,
+        "shifted_cube",
+        failing(MemoryError("Unable to allocate an array with shape (4321, 2)")),
+    )
     accountant = PrivacyAccountant(1.0)
     private = PrivateBounds(0.5, start=(0, 1), accountant=accountant)
     with pytest.raises(MemoryError, match="too little memory") as caught:

@@ -24,34 +24,179 @@ def breaks(check):
     return register
 
 
-@breaks("guarantee_is_present_and_true")
-class Boasts(PrivateMean):
-    def _guarantee(self):
-        return replace(super()._guarantee(), epsilon=self.epsilon / 2)
+def twin(name, check, base=PrivateMean, **methods):
+    """Define a class of this module, whose methods replace those of an honest one."""
+    kind = type(name, (base,), {"__module__": __name__, **methods})
+    globals()[name] = breaks(check)(kind)
 
 
-@breaks("guarantee_is_present_and_true")
-class WrongNeighbours(PrivateMean):
-    def _guarantee(self):
-        return replace(super()._guarantee(), adjacency="add-remove")
+# What a guarantee states instead of the truth.
+LIES = {
+    "Boasts": ("guarantee_is_present_and_true", lambda self: {"epsilon": self.epsilon / 2}),
+    "WrongNeighbours": ("guarantee_is_present_and_true", lambda _: {"adjacency": "add-remove"}),
+    "StaleGuarantee": ("guarantee_follows_epsilon", lambda _: {"epsilon": 1.0}),
+    "HidesSeed": ("guarantee_says_whether_it_was_seeded", lambda _: {"seeded": False}),
+    "AlwaysPromises": (
+        "guarantee_of_infinite_epsilon_promises_nothing",
+        lambda self: {"epsilon": min(self.epsilon, 1e9)},
+    ),
+}
 
 
-@breaks("guarantee_follows_epsilon")
-class StaleGuarantee(PrivateMean):
-    def _guarantee(self):
-        return replace(super()._guarantee(), epsilon=1.0)
+def stating(lie):
+    return lambda self: replace(PrivateMean._guarantee(self), **lie(self))
 
 
-@breaks("guarantee_says_whether_it_was_seeded")
-class HidesSeed(PrivateMean):
-    def _guarantee(self):
-        return replace(super()._guarantee(), seeded=False)
+for name, (check, lie) in LIES.items():
+    twin(name, check, _guarantee=stating(lie))
+
+# What a fit keeps of the records.
+KEPT = {
+    "CountsValues": (
+        "neighbours_look_alike",
+        lambda X: {"counts_": np.zeros(len(np.unique(X, axis=0)))},
+    ),
+    "SkipsEmpty": ("neighbours_look_alike", lambda X: {"not_empty_": True} if X.any() else {}),
+    "KeepsRows": ("pickle_has_no_records", lambda X: {"rows_": [X.copy()]}),
+    "KeepsRowsDeep": ("what_noise_does_not_touch_is_public", lambda X: {"rows_": [X.copy()]}),
+    "Quartiles": (
+        "what_noise_does_not_touch_is_public",
+        lambda X: {"quartiles_": np.quantile(X, [0.25, 0.5, 0.75], axis=0)},
+    ),
+    "FirstRows": ("what_noise_does_not_touch_is_public", lambda X: {"rows_": X[:3].copy()}),
+    "HidesDigits": (
+        "what_noise_does_not_touch_is_public",
+        lambda X: {"_codes": "".join(f"{int(999 * value):03d}" for value in X.ravel())},
+    ),
+    "KeepsModel": (
+        "what_noise_does_not_touch_is_public",
+        lambda X: {"model_": {"exact": [ExactMean((0, 1)).fit(X)]}},
+    ),
+    "KeepsCodes": (
+        "fitted_size_does_not_depend_on_the_number_of_records",
+        lambda X: {"_codes": (X[:, 0] > 0.5).tolist()},
+    ),
+}
+honest_sum = PrivateMean._sum
 
 
-@breaks("guarantee_of_infinite_epsilon_promises_nothing")
-class AlwaysPromises(PrivateMean):
-    def _guarantee(self):
-        return replace(super()._guarantee(), epsilon=min(self.epsilon, 1e9))
+def keeping(kept):
+    def _sum(self, X, widths, noise):
+        vars(self).update(kept(X))
+        return honest_sum(self, X, widths, noise)
+
+    return _sum
+
+
+for name, (check, kept) in KEPT.items():
+    twin(name, check, _sum=keeping(kept))
+
+
+@breaks("neighbours_look_alike")
+class WarnsOfTies(PrivateMean):
+    def _sum(self, X, widths, noise):
+        if len(np.unique(X[:, 0])) < 3:
+            warnings.warn("few distinct values", stacklevel=2)
+        return super()._sum(X, widths, noise)
+
+
+def of_global_generator(self, X, widths, noise):
+    return honest_sum(self, X, widths, NoiseSource(check_random_state(None).randint(2**31)))
+
+
+def constant_noise(self, X, widths, noise):
+    return X.sum(axis=0) + (0 if np.isinf(self.epsilon) else noise.discrete_laplace(20, 2))
+
+
+def paid_for_one(self, X, widths, noise):
+    return (honest_sum(self, X, widths, noise) + honest_sum(self, X, widths, noise)) / 2
+
+
+def of_another_scale(self, X, widths, noise):
+    return noise.cross(
+        PrivateMean._statistic(self, X, FixedPoint(-40)),
+        lambda exact: exact + noise.discrete_laplace(2.0**40 / self.epsilon, len(exact)),
+        metric="l1",
+        sensitivity=2.0**42,
+        rate=self.epsilon / 2.0**42,
+    )
+
+
+# What is released in place of the sum with noise.
+SUMS = {
+    "IgnoresSeed": ("seeds_reproduce", lambda s, X, w, _: honest_sum(s, X, w, NoiseSource(None))),
+    "FixedSeed": ("seeds_are_independent", lambda s, X, w, _: honest_sum(s, X, w, NoiseSource(0))),
+    "GlobalGenerator": ("entropy_is_fresh", of_global_generator),
+    "MovesGenerator": ("global_generators_are_left_alone", of_global_generator),
+    "Biased": (
+        "infinite_epsilon_equals_the_exact_sibling",
+        lambda s, X, w, noise: honest_sum(s, X, w, noise) * 0.9,
+    ),
+    "Noiseless": ("a_release_is_not_exact", lambda s, X, w, noise: X.sum(axis=0)),
+    "NoiselessInEarnest": (
+        "a_release_is_not_exact",
+        lambda s, X, w, noise: honest_sum(s, X, w, noise) if noise.seeded else X.sum(axis=0),
+    ),
+    "HardlyAnyNoise": (
+        "statistics_move_within_the_sensitivity",
+        lambda s, X, w, noise: honest_sum(s, X, w / 20, noise),
+    ),
+    "HardlyAnyNoiseInEarnest": (
+        "noise_has_the_same_spread_without_a_seed",
+        lambda s, X, w, noise: honest_sum(s, X, w if noise.seeded else w / 100, noise),
+    ),
+    "Unwatched": (
+        "statistics_move_within_the_sensitivity",
+        lambda s, X, w, noise: honest_sum(s, X, w, noise) + noise.discrete_laplace(20, 2),
+    ),
+    "StatesAnotherScale": ("statistics_move_within_the_sensitivity", of_another_scale),
+    "PaysForOne": ("draws_cost_at_most_the_promise", paid_for_one),
+    "ConstantNoise": ("noise_falls_with_epsilon", constant_noise),
+}
+for name, (check, broken_sum) in SUMS.items():
+    twin(name, check, _sum=broken_sum)
+
+# What is counted in place of the records.
+for name, factor in {"Doubled": 2, "SeesNothing": 0}.items():
+    twin(
+        name,
+        "statistics_move_within_the_sensitivity",
+        _statistic=lambda self, X, lattice, factor=factor: factor * lattice.sum(X),
+    )
+
+honest_spend = PrivateMean._spend
+
+
+def spends(*guarantees):
+    """Pay for other guarantees than the one that is given."""
+
+    def _spend(self, guarantee):
+        for paid in guarantees:
+            honest_spend(self, paid(guarantee))
+
+    return _spend
+
+
+twin("PaysTwice", "each_release_is_paid_once", _spend=spends(replace, replace))
+twin(
+    "PaysLess",
+    "each_release_is_paid_once",
+    _spend=spends(lambda guarantee: replace(guarantee, epsilon=guarantee.epsilon / 2)),
+)
+
+
+@breaks("no_warnings_with_public_parameters")
+class Nags(PrivateMean):
+    def _spend(self, guarantee):
+        warnings.warn("something", stacklevel=2)
+        super()._spend(guarantee)
+
+
+@breaks("default_accountant_is_used")
+class IgnoresDefault(PrivateMean):
+    def _spend(self, guarantee):
+        if self.accountant is not None:
+            super()._spend(guarantee)
 
 
 @breaks("guarantee_survives_pickling")
@@ -77,13 +222,6 @@ class Replayed(PrivateMean):
 @breaks("documentation_has_a_privacy_section")
 class Undocumented(PrivateMean):
     """Mean of the rows."""
-
-
-@breaks("no_warnings_with_public_parameters")
-class Nags(PrivateMean):
-    def _spend(self, guarantee):
-        warnings.warn("something", stacklevel=2)
-        super()._spend(guarantee)
 
 
 @breaks("missing_bounds_warn")
@@ -119,29 +257,6 @@ class AlmostZero(PrivateMean):
         return tags
 
 
-@breaks("neighbours_look_alike")
-class CountsValues(PrivateMean):
-    def _sum(self, X, widths, noise):
-        self.counts_ = np.zeros(len(np.unique(X, axis=0)))
-        return super()._sum(X, widths, noise)
-
-
-@breaks("neighbours_look_alike")
-class WarnsOfTies(PrivateMean):
-    def _sum(self, X, widths, noise):
-        if len(np.unique(X[:, 0])) < 3:
-            warnings.warn("few distinct values", stacklevel=2)
-        return super()._sum(X, widths, noise)
-
-
-@breaks("neighbours_look_alike")
-class SkipsEmpty(PrivateMean):
-    def _sum(self, X, widths, noise):
-        if X.any():
-            self.not_empty_ = True
-        return super()._sum(X, widths, noise)
-
-
 @breaks("extreme_records_look_alike")
 class Overflows(PrivateMean):
     """Divides before it clips, as a reader of sensors in other units would."""
@@ -158,19 +273,6 @@ class WarnsOfOverflow(PrivateMean):
         return super().fit(X)
 
 
-@breaks("each_release_is_paid_once")
-class PaysTwice(PrivateMean):
-    def _spend(self, guarantee):
-        super()._spend(guarantee)
-        super()._spend(guarantee)
-
-
-@breaks("each_release_is_paid_once")
-class PaysLess(PrivateMean):
-    def _spend(self, guarantee):
-        super()._spend(replace(guarantee, epsilon=guarantee.epsilon / 2))
-
-
 class _PaysLate(PrivateMean):
     def fit(self, X, y=None):
         spend, self._spend = self._spend, lambda guarantee: None
@@ -182,19 +284,12 @@ class _PaysLate(PrivateMean):
         return self
 
 
-@breaks("budget_is_spent_before_noise_is_drawn")
-class PaysLate(_PaysLate):
-    pass
-
-
-@breaks("budget_stays_spent_when_the_release_fails")
-class PaysOnSuccess(_PaysLate):
-    pass
-
-
-@breaks("over_budget_releases_nothing")
-class ReleasesFirst(_PaysLate):
-    pass
+for name, check in {
+    "PaysLate": "budget_is_spent_before_noise_is_drawn",
+    "PaysOnSuccess": "budget_stays_spent_when_the_release_fails",
+    "ReleasesFirst": "over_budget_releases_nothing",
+}.items():
+    twin(name, check, _PaysLate)
 
 
 @breaks("nothing_is_spent_on_bad_parameters")
@@ -212,13 +307,6 @@ class PaysThenLooks(PrivateMean):
         return super().fit(X)
 
 
-@breaks("default_accountant_is_used")
-class IgnoresDefault(PrivateMean):
-    def _spend(self, guarantee):
-        if self.accountant is not None:
-            super()._spend(guarantee)
-
-
 @breaks("copies_share_the_budget")
 class CountsForItself(PrivateMean):
     def __deepcopy__(self, memo):
@@ -229,57 +317,6 @@ class CountsForItself(PrivateMean):
 class TravelsLight(PrivateMean):
     def __getstate__(self):
         return self.__dict__.copy()
-
-
-class _KeepsRows(PrivateMean):
-    def _sum(self, X, widths, noise):
-        self.rows_ = [X.copy()]
-        return super()._sum(X, widths, noise)
-
-
-@breaks("pickle_has_no_records")
-class KeepsRows(_KeepsRows):
-    pass
-
-
-@breaks("what_noise_does_not_touch_is_public")
-class KeepsRowsDeep(_KeepsRows):
-    pass
-
-
-@breaks("what_noise_does_not_touch_is_public")
-class Quartiles(PrivateMean):
-    def _sum(self, X, widths, noise):
-        self.quartiles_ = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
-        return super()._sum(X, widths, noise)
-
-
-@breaks("what_noise_does_not_touch_is_public")
-class FirstRows(PrivateMean):
-    def _sum(self, X, widths, noise):
-        self.rows_ = X[:3].copy()
-        return super()._sum(X, widths, noise)
-
-
-@breaks("what_noise_does_not_touch_is_public")
-class HidesDigits(PrivateMean):
-    def _sum(self, X, widths, noise):
-        self._codes = "".join(f"{int(999 * value):03d}" for value in X.ravel())
-        return super()._sum(X, widths, noise)
-
-
-@breaks("what_noise_does_not_touch_is_public")
-class KeepsModel(PrivateMean):
-    def _sum(self, X, widths, noise):
-        self.model_ = {"exact": [ExactMean((0, 1)).fit(X)]}
-        return super()._sum(X, widths, noise)
-
-
-@breaks("fitted_size_does_not_depend_on_the_number_of_records")
-class KeepsCodes(PrivateMean):
-    def _sum(self, X, widths, noise):
-        self._codes = (X[:, 0] > 0.5).tolist()
-        return super()._sum(X, widths, noise)
 
 
 @breaks("repr_and_html_have_no_records")
@@ -317,67 +354,6 @@ class TrustsInput(PrivateMean):
         return self
 
 
-@breaks("seeds_reproduce")
-class IgnoresSeed(PrivateMean):
-    def _sum(self, X, widths, noise):
-        return super()._sum(X, widths, NoiseSource(None))
-
-
-class _FixedSeed(PrivateMean):
-    def _sum(self, X, widths, noise):
-        return super()._sum(X, widths, NoiseSource(0))
-
-
-@breaks("seeds_are_independent")
-class FixedSeed(_FixedSeed):
-    pass
-
-
-@breaks("entropy_is_fresh")
-class GlobalGenerator(PrivateMean):
-    def _sum(self, X, widths, noise):
-        return super()._sum(X, widths, NoiseSource(check_random_state(None).randint(2**31)))
-
-
-@breaks("global_generators_are_left_alone")
-class MovesGenerator(GlobalGenerator):
-    pass
-
-
-@breaks("infinite_epsilon_equals_the_exact_sibling")
-class Biased(PrivateMean):
-    def _sum(self, X, widths, noise):
-        return super()._sum(X, widths, noise) * 0.9
-
-
-class _Noiseless(PrivateMean):
-    def _sum(self, X, widths, noise):
-        return X.sum(axis=0)
-
-
-@breaks("a_release_is_not_exact")
-class Noiseless(_Noiseless):
-    pass
-
-
-@breaks("statistics_move_within_the_sensitivity")
-class HardlyAnyNoise(PrivateMean):
-    def _sum(self, X, widths, noise):
-        return super()._sum(X, widths / 20, noise)
-
-
-@breaks("noise_has_the_same_spread_without_a_seed")
-class HardlyAnyNoiseInEarnest(PrivateMean):
-    def _sum(self, X, widths, noise):
-        return super()._sum(X, widths if noise.seeded else widths / 100, noise)
-
-
-@breaks("a_release_is_not_exact")
-class NoiselessInEarnest(PrivateMean):
-    def _sum(self, X, widths, noise):
-        return super()._sum(X, widths, noise) if noise.seeded else X.sum(axis=0)
-
-
 @breaks("budget_is_spent_before_noise_is_drawn")
 class NoiseOfItsOwn(PrivateMean):
     def fit(self, X, y=None):
@@ -395,45 +371,6 @@ class ComputesFirst(PrivateMean):
         super().fit(X)
         del self._total
         return self
-
-
-# What enters the draws, and what they cost.
-
-
-@breaks("statistics_move_within_the_sensitivity")
-class Doubled(PrivateMean):
-    def _statistic(self, X, lattice):
-        return 2 * super()._statistic(X, lattice)
-
-
-@breaks("statistics_move_within_the_sensitivity")
-class SeesNothing(PrivateMean):
-    def _statistic(self, X, lattice):
-        return 0 * super()._statistic(X, lattice)
-
-
-@breaks("statistics_move_within_the_sensitivity")
-class Unwatched(PrivateMean):
-    def _sum(self, X, widths, noise):
-        return super()._sum(X, widths, noise) + noise.discrete_laplace(20, 2)
-
-
-@breaks("statistics_move_within_the_sensitivity")
-class StatesAnotherScale(PrivateMean):
-    def _sum(self, X, widths, noise):
-        return noise.cross(
-            super()._statistic(X, FixedPoint(-40)),
-            lambda exact: exact + noise.discrete_laplace(2.0**40 / self.epsilon, len(exact)),
-            metric="l1",
-            sensitivity=2.0**42,
-            rate=self.epsilon / 2.0**42,
-        )
-
-
-@breaks("draws_cost_at_most_the_promise")
-class PaysForOne(PrivateMean):
-    def _sum(self, X, widths, noise):
-        return (super()._sum(X, widths, noise) + super()._sum(X, widths, noise)) / 2
 
 
 # Estimators that release in transform.
@@ -488,11 +425,3 @@ class KeepsFiltration(PrivatePersistence):
         super().fit(X)
         self._sizes = [float(np.min(x)) for x in X]
         return self
-
-
-@breaks("noise_falls_with_epsilon")
-class ConstantNoise(PrivateMean):
-    def _sum(self, X, widths, noise):
-        if np.isinf(self.epsilon):
-            return X.sum(axis=0)
-        return X.sum(axis=0) + noise.discrete_laplace(20, 2)

@@ -48,3 +48,16 @@ def _run(pipe, function, *arguments):
     pipe.send("ready")
     pipe.recv()
     function(pipe.send, *arguments)
+
+
+def in_a_fork(work):
+    """Call ``work`` in a copy of this process, which must end well."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

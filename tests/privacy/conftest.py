@@ -92,6 +92,12 @@ def fresh_database(postgresql, request):
     return f"{postgresql}/{name}"
 
 
+@pytest.fixture
+def path(tmp_path):
+    """Place of a ledger in a file."""
+    return tmp_path / "a.db"
+
+
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.engines)])
 def ledger_path(request, tmp_path):
     """Place of a new ledger: a file, and a database of the server."""

@@ -6,7 +6,6 @@ import copy
 import io
 import math
 import multiprocessing
-import os
 import pickle
 import threading
 from datetime import UTC, date, datetime, timedelta
@@ -24,14 +23,11 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_loops
-from sklearn_dptda.privacy import (
-    PrivacyAccountant,
-    PrivacyBudgetExceeded,
-    zcdp_epsilon,
-    zcdp_rho,
-)
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, zcdp_epsilon, zcdp_rho
 from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._guarantee import Charge, Sums, ZCDPComposition
+from tests._refusals import refuses
+from tests.privacy._ledgers import needs_fork
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -112,8 +108,7 @@ def test_accountant_in_plain_workers_spends_from_one_budget(backend, n_jobs):
     with parallel_config(backend, n_jobs=n_jobs):
         Parallel()(delayed(pay)(accountant, 0.1) for _ in range(9))
     assert len(accountant) == 10
-    with pytest.raises(PrivacyBudgetExceeded):
-        accountant.spend(0.01)
+    refuses(None, accountant.spend, 0.01, error=PrivacyBudgetExceeded)
 
 
 @backends(2)
@@ -186,8 +181,7 @@ def test_spends_shows_the_history():
     assert "counts" in repr(history) and "<td>counts</td>" in history._repr_html_()
     frame = pytest.importorskip("pandas") and history.to_pandas()
     assert list(frame.columns) == list(history.columns) and frame.epsilon.sum() == 0.75
-    with pytest.raises(KeyError):
-        history["data"]
+    refuses(None, lambda: history["data"], error=KeyError)
 
 
 def test_accountant_refuses_what_is_over_budget():
@@ -206,8 +200,7 @@ def test_accountant_refuses_what_is_over_budget():
 
 
 def test_accountant_pays_infinite_epsilon_only_without_a_limit():
-    with pytest.raises(PrivacyBudgetExceeded):
-        mean(PrivacyAccountant(5.0), math.inf).fit(X)
+    refuses(None, mean(PrivacyAccountant(5.0), math.inf).fit, X, error=PrivacyBudgetExceeded)
     unlimited = PrivacyAccountant(math.inf)
     mean(unlimited, math.inf).fit(X)
     assert unlimited.total().epsilon == math.inf and unlimited.remaining().epsilon == math.inf
@@ -240,8 +233,7 @@ def test_private_persistence_pays_nothing_where_public_numbers_fail(bad):
         PrivatePersistence(**{**given, **bad}).fit_transform(functions)
     if "n_jobs" in bad:
         private = PrivatePersistence(**given).fit(functions).set_params(**bad)
-        with pytest.raises((ValueError, TypeError)):
-            private.transform(functions)
+        refuses(None, private.transform, functions, error=(ValueError, TypeError))
     assert len(accountant) == 0
 
 
@@ -250,15 +242,13 @@ def test_accountant_fits_equal_shares():
         accountant = PrivacyAccountant(1.0)
         for _ in range(parts):
             accountant.spend(1.0 / parts)
-        with pytest.raises(PrivacyBudgetExceeded):
-            accountant.spend(1e-9)
+        refuses(None, accountant.spend, 1e-9, error=PrivacyBudgetExceeded)
 
 
 def test_accountant_counts_delta():
     accountant = PrivacyAccountant(10.0, 1e-5)
     accountant.spend(1.0, 6e-6)
-    with pytest.raises(PrivacyBudgetExceeded):
-        accountant.spend(1.0, 6e-6)
+    refuses(None, accountant.spend, 1.0, 6e-6, error=PrivacyBudgetExceeded)
     assert accountant.remaining() == pytest.approx((9.0, 4e-6))
 
 
@@ -289,8 +279,7 @@ def test_accountant_under_zcdp_refuses_a_delta_of_a_release():
     first, rest = zcdp_rho(epsilon, 0.01 * delta), 0.99 * delta
     accountant = PrivacyAccountant(epsilon, delta, composition="zcdp")
     accountant.spend(math.inf, rho=first)
-    with pytest.raises(ValueError, match="state rho"):
-        accountant.spend(0.0, rest)
+    refuses("state rho", accountant.spend, 0.0, rest)
     accountant.spend(accountant.remaining().epsilon)
     # Such lines in an old ledger leave no budget.
     rule, lines = ZCDPComposition(epsilon, delta), Sums.of([(Charge(0.1, rest), 1)])
@@ -317,10 +306,8 @@ def test_accountant_under_zcdp_counts_bounded_range():
 def test_accountant_mixes_no_adjacencies():
     accountant = PrivacyAccountant(math.inf)
     accountant.spend(1.0, adjacency="add-remove")
-    with pytest.raises(ValueError, match="adjacency"):
-        mean(accountant).fit(X)
-    with pytest.raises(ValueError, match="adjacency"):
-        accountant.spend(1.0, adjacency="both")
+    refuses("adjacency", mean(accountant).fit, X)
+    refuses("adjacency", accountant.spend, 1.0, adjacency="both")
     assert len(accountant) == 1
 
 
@@ -384,8 +371,7 @@ def test_default_accountant_is_that_of_each_asyncio_task():
     async def bystander(first, second):
         await first.wait()
         # It has no block, and the block of another task does not apply.
-        with pytest.raises(RuntimeError, match="pass accountant="):
-            mean().fit(X)
+        refuses("pass accountant=", mean().fit, X, error=RuntimeError)
         mean(free).fit(X)
         second.set()
 
@@ -404,8 +390,7 @@ def test_default_accountant_is_that_of_each_asyncio_task():
 
 def test_default_accountant_refuses_a_context_without_the_block():
     with PrivacyAccountant(math.inf) as accountant:
-        with pytest.raises(RuntimeError, match="pass accountant="):
-            contextvars.Context().run(mean().fit, X)
+        refuses("pass accountant=", contextvars.Context().run, mean().fit, X, error=RuntimeError)
         mean().fit(X)
     assert len(accountant) == 1
 
@@ -429,7 +414,7 @@ def pays(_):
 
 
 @pytest.mark.engines
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_default_accountant_reaches_workers_forked_by_a_thread(tmp_path):
     # A pool replaces its workers from a separate thread.
@@ -478,21 +463,18 @@ def test_accountant_refuses_bad_budgets(tmp_path):
         ({"epsilon": 1.0, "composition": "zcdp"}, "delta"),
     ):
         for path in (None, tmp_path / "a.db"):
-            with pytest.raises((TypeError, ValueError), match=name):
-                PrivacyAccountant(**bad, path=path)
+            refuses(name, PrivacyAccountant, **bad, path=path, error=(TypeError, ValueError))
     assert not list(tmp_path.iterdir())
 
 
 def test_accountant_refuses_bad_losses():
     accountant = PrivacyAccountant(1.0)
     for bad in ({"epsilon": -0.1}, {"epsilon": math.nan}, {"epsilon": 0.1, "delta": -1e-9}):
-        with pytest.raises(ValueError, match=list(bad)[-1]):
-            accountant.spend(**bad)
+        refuses(list(bad)[-1], accountant.spend, **bad)
     assert len(accountant) == 0
 
 
-def test_ledger_file_contains_no_records(tmp_path):
-    path = tmp_path / "a.db"
+def test_ledger_file_contains_no_records(path):
     accountant = PrivacyAccountant(10.0, path=path)
     canary = 0.7364528190183746
     rows = np.vstack([X, [canary, canary]])

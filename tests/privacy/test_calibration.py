@@ -16,6 +16,7 @@ from sklearn_dptda.privacy import (
     zcdp_epsilon,
     zcdp_rho,
 )
+from tests._refusals import refuses
 from tests.privacy._calibrated import gaussian_epsilon, gaussian_scale
 
 EPSILONS = [0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0]
@@ -143,8 +144,7 @@ def test_calibration_refuses_bad_budgets(function):
         (1.0, 0.0, "delta"),
         (1.0, 1.0, "delta"),
     ):
-        with pytest.raises(ValueError, match=name):
-            function(epsilon, delta)
+        refuses(name, function, epsilon, delta)
 
 
 def test_sensitivity_mixes_no_adjacencies_and_norms():
@@ -154,18 +154,12 @@ def test_sensitivity_mixes_no_adjacencies_and_norms():
     assert (rows + 2 * rows).value == pytest.approx(math.sqrt(5))
     ones = Sensitivity(1.0, "l1", "add-remove")
     assert (ones + ones).value == 2
-    with pytest.raises(ValueError, match="adjacency"):
-        rows + rows.for_replacement()
-    with pytest.raises(ValueError, match="norm"):
-        rows + ones
-    with pytest.raises(ValueError, match="l2"):
-        ones.require(norm="l2")
-    with pytest.raises(ValueError, match="l1"):
-        rows.require(norm="l1")
-    with pytest.raises(ValueError, match="adjacency"):
-        rows.require(adjacency="replace-one")
-    with pytest.raises(TypeError):
-        rows + 1.0
+    refuses("adjacency", lambda: rows + rows.for_replacement())
+    refuses("norm", lambda: rows + ones)
+    refuses("l2", ones.require, norm="l2")
+    refuses("l1", rows.require, norm="l1")
+    refuses("adjacency", rows.require, adjacency="replace-one")
+    refuses(None, lambda: rows + 1.0, error=TypeError)
     for bad in ({"value": -1.0}, {"value": math.inf}, {"norm": "l3"}, {"adjacency": "unknown"}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             Sensitivity(**{"value": 1.0, "norm": "l1", "adjacency": "add-remove", **bad})

@@ -14,6 +14,7 @@ from sklearn_dptda.privacy import NoiseSource, _choice, private_choice
 from sklearn_dptda.privacy._choice import _ROUNDING, _weights, choose_member
 from sklearn_dptda.privacy._exact_draws import ExactDraws
 from sklearn_dptda.privacy._release_key import ReleaseKey
+from tests._refusals import refuses
 from tests.privacy._permute_and_flip import permute_and_flip_law
 
 COSTS, RATE, N = [0, 3, 5, 50], 0.3, 5000
@@ -104,12 +105,9 @@ def test_private_choice_takes_extreme_costs_and_rates():
     largest, least = _weights([0.0, 1e30], 1.0)
     assert least / largest == pytest.approx(1e-60)
     assert {private_choice([0, 10**9], 0.0, noise) for _ in range(60)} == {0, 1}
-    with pytest.raises(ValueError, match="rate"):
-        private_choice([1], -1.0, noise)
-    with pytest.raises(ValueError, match="rate"):
-        private_choice([1], math.nan, noise)
-    with pytest.raises(ValueError, match="costs"):
-        private_choice([], 1.0, noise)
+    refuses("rate", private_choice, [1], -1.0, noise)
+    refuses("rate", private_choice, [1], math.nan, noise)
+    refuses("costs", private_choice, [], 1.0, noise)
 
 
 def test_private_choice_takes_extremes_without_a_seed():

@@ -7,6 +7,7 @@ import pytest
 
 from sklearn_dptda.cluster import DPLloyd, DPMoG
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
+from tests._refusals import refuses
 
 accounting = pytest.importorskip("dp_accounting")
 rdp = pytest.importorskip("dp_accounting.rdp")
@@ -49,8 +50,7 @@ def test_to_dp_event_of_fitted_estimators_is_their_rho():
 
 def test_to_dp_event_refuses_a_delta_without_rho():
     assert promise(math.inf).to_dp_event() == accounting.NonPrivateDpEvent()
-    with pytest.raises(ValueError, match="has no dp_accounting event"):
-        promise(1.0, 1e-6).to_dp_event()
+    refuses("has no dp_accounting event", promise(1.0, 1e-6).to_dp_event)
 
 
 def test_accountant_counts_all_that_a_guarantee_says():
@@ -119,8 +119,7 @@ def test_accountant_counts_other_dp_events_as_dp_accounting(event, rho):
     assert spend.epsilon == expected and spend.delta == 1e-6 and spend.rho == rho
     concentrated = PrivacyAccountant(9.0, 1e-3, composition="zcdp")
     if rho is None:
-        with pytest.raises(ValueError, match="no rho cannot be counted"):
-            concentrated.spend(event, 1e-6, adjacency=adjacency)
+        refuses("no rho cannot be counted", concentrated.spend, event, 1e-6, adjacency=adjacency)
     else:
         concentrated.spend(event, 1e-6, adjacency=adjacency)
         assert concentrated.remaining().epsilon < 9.0
@@ -128,10 +127,8 @@ def test_accountant_counts_other_dp_events_as_dp_accounting(event, rho):
 
 def test_accountant_refuses_dp_events_that_it_cannot_count():
     budget = PrivacyAccountant(3.0, 1e-3)
-    with pytest.raises(ValueError, match="delta must be above 0"):
-        budget.spend(accounting.GaussianDpEvent(1.0))
+    refuses("delta must be above 0", budget.spend, accounting.GaussianDpEvent(1.0))
     with pytest.raises(ValueError, match="cannot be counted under 'replace-one'"):
         budget.spend(accounting.UnsupportedDpEvent(), 1e-6)
-    with pytest.raises(TypeError, match="epsilon must be a number"):
-        budget.spend("1")
+    refuses("epsilon must be a number", budget.spend, "1", error=TypeError)
     assert len(budget) == 0 and budget.total().epsilon == 0

@@ -45,6 +45,7 @@ from sklearn_dptda.privacy._exact_draws import ExactDraws
 from sklearn_dptda.privacy._parameters import public_parameters
 from sklearn_dptda.privacy._release import digest_of
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn
+from tests._refusals import refuses
 from tests.privacy._permute_and_flip import permute_and_flip_law
 
 # Draws of a key follow from it, so that every run draws the same.
@@ -187,8 +188,7 @@ def turn_of(named, *determines):
 def test_refused_payment_uses_up_no_turn():
     budget, X = PrivacyAccountant(1.0, 1e-5), make_two_circles(300, random_state=0)
     model = DPTree(2, bounds=(-3, 4), accountant=budget.under("a"))
-    with pytest.raises(PrivacyBudgetExceeded):
-        model.set_params(epsilon=2.0).fit(X)
+    refuses(None, model.set_params(epsilon=2.0).fit, X, error=PrivacyBudgetExceeded)
     first = model.set_params(epsilon=0.8).fit(X).cluster_centers_
     # The same work in another session pays nothing.
     again = DPTree(2, epsilon=0.8, bounds=(-3, 4), accountant=budget.under("a")).fit(X)
@@ -293,11 +293,9 @@ def test_names_refuse_descriptions_of_rows(tmp_path):
     array = pytest.importorskip("dask.array").from_array(X, chunks=100)
     away = Elsewhere(str(tmp_path / "X.npy"))
     for description in (away, array):
-        with pytest.raises(ValueError, match="requires records in memory"):
-            release_once(model, description, "one")
+        refuses("requires records in memory", release_once, model, description, "one")
     for description in (away, [away], array, [array], lambda: [X]):
-        with pytest.raises(ValueError, match="must be in memory"):
-            release_replicates(model, description, 2, name="two")
+        refuses("must be in memory", release_replicates, model, description, 2, name="two")
     assert len(budget) == 0
 
 
@@ -316,12 +314,7 @@ class OfUser(BaseEstimator):
         self.n_jobs = n_jobs
 
 
-def test_digest_of_depends_on_parameters_of_own_classes():
-    assert digest_of(OfUser(1)) != digest_of(OfUser(2))
-    assert digest_of(DTMFiltration(n_jobs=1)) == digest_of(DTMFiltration(n_jobs=2))
-
-
-def test_digest_of_depends_on_all_parameters():
+def test_digest_of_depends_on_all_parameters_and_fitted_state():
     def name(estimator):
         return digest_of(estimator)
 
@@ -344,6 +337,12 @@ def test_digest_of_depends_on_all_parameters():
     # In every process, and for every accountant.
     assert [name(pickle.loads(pickle.dumps(kind))) for kind in kinds] == names
     assert name(DPLloyd(2, accountant=PrivacyAccountant(1.0))) == name(DPLloyd(2))
+    assert digest_of(OfUser(1)) != digest_of(OfUser(2))
+    assert digest_of(DTMFiltration(n_jobs=1)) == digest_of(DTMFiltration(n_jobs=2))
+    fitted = [StandardScaler().fit(np.array([[0.0], [size]])) for size in (1.0, 2.0)]
+    sets = [FunctionTransformer(kw_args={"s": {FrozenEstimator(each)}}) for each in fitted]
+    assert digest_of(sets[0]) != digest_of(sets[1])
+    assert digest_of(sets[0]) == digest_of(clone(sets[0]))
 
 
 def test_public_parameters_name_functions_without_an_address():
@@ -399,8 +398,7 @@ def test_release_once_confirms_no_guess_of_a_record():
         budget = PrivacyAccountant(1.0)
         model = DPLloyd(1, 0.01, 0.0, bounds=(0, 1), accountant=budget)
         release_once(model, D, "one")
-        with pytest.raises(PrivacyLedgerError):
-            release_once(model, guess, "one")
+        refuses(None, release_once, model, guess, "one", error=PrivacyLedgerError)
         assert budget.total().epsilon == 0.01
 
 
@@ -422,25 +420,15 @@ def test_digest_of_refuses_code_that_cannot_be_imported():
         return X
 
     for nameless in (inner, lambda X: X, partial(inner), make_pipeline(FunctionTransformer(inner))):
-        with pytest.raises(ValueError, match="define functions and classes in a module"):
-            digest_of(nameless)
+        refuses("define functions and classes in a module", digest_of, nameless)
     # A wrapper has the name of what it wraps.
-    with pytest.raises(ValueError, match="define functions and classes in a module"):
-        digest_of(wraps(_twice)(lambda X: 3 * X))
+    refuses("define functions and classes in a module", digest_of, wraps(_twice)(lambda X: 3 * X))
     masks = [np.ma.array([1.0, 2.0], mask=mask) for mask in ([0, 1], [1, 0])]
     assert digest_of(masks[0]) != digest_of(masks[1])
     for module in (sys, threading.Lock()):
-        with pytest.raises(ValueError, match="cannot be described"):
-            digest_of(module)
+        refuses("cannot be described", digest_of, module)
     assert digest_of(np.add) == digest_of(np.add) != digest_of(np.multiply)
     assert digest_of(_twice) != digest_of(_distance)
-
-
-def test_digest_of_depends_on_fitted_state():
-    fitted = [StandardScaler().fit(np.array([[0.0], [size]])) for size in (1.0, 2.0)]
-    sets = [FunctionTransformer(kw_args={"s": {FrozenEstimator(each)}}) for each in fitted]
-    assert digest_of(sets[0]) != digest_of(sets[1])
-    assert digest_of(sets[0]) == digest_of(clone(sets[0]))
 
 
 def test_release_once_refuses_what_it_cannot_repeat():
@@ -448,18 +436,14 @@ def test_release_once_refuses_what_it_cannot_repeat():
     budget = PrivacyAccountant(10.0, 1e-3)
     private = DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget)
     pipeline = make_pipeline(GaussianRandomProjection(2), private)
-    with pytest.raises(ValueError, match="GaussianRandomProjection has random_state=None"):
-        release_once(pipeline, X, "one")
-    with pytest.raises(ValueError, match="DPLloyd has no accountant"):
-        release_once(DPLloyd(2, 0.5, bounds=(0, 1)), X, "one")
+    refuses("GaussianRandomProjection has random_state=None", release_once, pipeline, X, "one")
+    refuses("DPLloyd has no accountant", release_once, DPLloyd(2, 0.5, bounds=(0, 1)), X, "one")
     grid = GridSearchCV(private, {"accountant": [budget, PrivacyAccountant(1.0)]})
-    with pytest.raises(ValueError, match="candidates of a search have accountants"):
-        release_once(grid, X, "one")
+    refuses("candidates of a search have accountants", release_once, grid, X, "one")
     mechanism = MetricExponentialMechanism(
         1.0, lambda a, b: 0.0, X[:3], accountant=PrivacyAccountant(9.0)
     )
-    with pytest.raises(ValueError, match="in a module"):
-        release_once(mechanism, X[:3], "one")
+    refuses("in a module", release_once, mechanism, X[:3], "one")
     assert len(budget) == 0
 
 

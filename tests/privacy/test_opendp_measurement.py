@@ -11,6 +11,7 @@ from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.privacy import PrivacyAccountant, make_measurement
+from tests._refusals import refuses
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 # Measurements have no seed. The warning is a false alarm of Laplace noise in one of 40,000 fits.
@@ -42,8 +43,7 @@ def test_make_measurement_has_the_map_of_a_pure_guarantee(adjacency):
 def test_make_measurement_has_the_delta_in_its_map():
     measurement = make_measurement(DPMoG(2, 1.0, delta=1e-6, bounds=(0, 1)))
     assert measurement.map(1) == (1.0, 1e-6)
-    with pytest.raises(OpenDPException):
-        measurement.map(2)
+    refuses(None, measurement.map, 2, error=OpenDPException)
 
 
 @UNSURE
@@ -66,8 +66,7 @@ def test_make_measurement_composes_in_opendp():
     ],
 )
 def test_make_measurement_refuses_what_is_no_measurement(estimator, message):
-    with pytest.raises(ValueError, match=message):
-        make_measurement(estimator)
+    refuses(message, make_measurement, estimator)
 
 
 def test_make_measurement_needs_features_of_opendp():

@@ -10,14 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, PrivatePersistence
-from sklearn_dptda.cluster import (
-    DPLloyd,
-    DPMoG,
-    DPMoGMorse,
-    DPToMATo,
-    DPTree,
-    ToMATo,
-)
+from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPToMATo, DPTree, ToMATo
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning

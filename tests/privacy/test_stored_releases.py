@@ -1,15 +1,14 @@
 """Releases that a ledger stores with their payments: formats, bounds, crashes, second draws."""
 
+import ast
 import hashlib
 import io
 import json
 import os
 import pickle
 import shutil
-import sqlite3
 import warnings
 import zipfile
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -22,25 +21,16 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
-from sklearn_dptda import (
-    CubicalPersistence,
-    DTMFiltration,
-    PersistenceProfile,
-    PrivatePersistence,
-)
+from sklearn_dptda import CubicalPersistence, DTMFiltration, PersistenceProfile, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.model_selection import IncompleteReleases, release_once, release_replicates
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import (
-    PrivacyAccountant,
-    PrivacyBudgetExceeded,
-    PrivacyLedgerError,
-)
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
 from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._ledger import Ledger
-from sklearn_dptda.privacy._ledger_stores import folder_of
+from sklearn_dptda.privacy._ledger_stores import folder_of, last_mark
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._release import as_arrays, learnt
 from sklearn_dptda.privacy._release_key import ReleaseKey
@@ -50,7 +40,9 @@ from sklearn_dptda.utils._privacy_checks._check_inputs import released
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
 from tests._fragile import KILL
+from tests._refusals import failing, refuses
 from tests.privacy._forked import Child
+from tests.privacy._ledgers import alter, edit
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 NOISE = pytest.mark.filterwarnings("ignore:At epsilon")
@@ -137,44 +129,49 @@ _SPARSE = json.dumps(
 )
 
 
-UNREADABLE = [
-    (b"", "damaged"),
-    (to_bytes(VALUES)[:-30], "damaged"),
-    (archive({}), "damaged"),
-    (archive({"release.json": "{}"}), "damaged"),
-    (archive({"release.json": '{"format_version": 1, "release": {"array": 0}}'}), "damaged"),
-    (archive({"release.json": '{"format_version": 1, "release": {"unknown": 0}}'}), "damaged"),
-    (
-        archive(
-            {
-                "release.json": '{"format_version": 1, "release": {"array": 0}}',
-                "0.npy": pickled_array(),
-            }
-        ),
-        "damaged",
-    ),
-    (archive({"release.json": '{"format_version": 2, "release": []}'}), "a newer version"),
-    (archive({"release.json": "[" * 100_000}), "damaged"),
-    (
-        archive({"release.json": '{"format_version": 1, "release": {"array": 1e400}}'}),
-        "damaged",
-    ),
-    (archive({"release.json": _SPARSE, "0.npy": npy(1.0), "1.npy": npy(9**9)}), "damaged"),
-    # A megabyte that would expand to a gigabyte.
-    (archive({"release.json": "{}"}, zipfile.ZIP_DEFLATED), "damaged"),
-]
+def of_release(text):
+    return '{"format_version": 1, "release": ' + text + "}"
 
 
-def test_from_bytes_refuses_damage_and_runs_nothing():
-    for content, message in UNREADABLE:
-        with pytest.raises(ValueError, match=message):
-            from_bytes(content)
+UNREADABLE = {
+    "damaged": [
+        b"",
+        to_bytes(VALUES)[:-30],
+        archive({}),
+        archive({"release.json": "{}"}),
+        archive({"release.json": of_release('{"array": 0}')}),
+        archive({"release.json": of_release('{"unknown": 0}')}),
+        archive({"release.json": of_release('{"array": 0}'), "0.npy": pickled_array()}),
+        archive({"release.json": "[" * 100_000}),
+        archive({"release.json": of_release('{"array": 1e400}')}),
+        archive({"release.json": _SPARSE, "0.npy": npy(1.0), "1.npy": npy(9**9)}),
+        # A megabyte that would expand to a gigabyte.
+        archive({"release.json": "{}"}, zipfile.ZIP_DEFLATED),
+    ],
+    "a newer version": [archive({"release.json": '{"format_version": 2, "release": []}'})],
+}
+
+
+@pytest.mark.parametrize("message", UNREADABLE)
+def test_from_bytes_refuses_damage_and_runs_nothing(message):
+    for content in UNREADABLE[message]:
+        refuses(message, from_bytes, content)
+
+
+KEY = "a" * 32
+
+
+def stored(path, release, **options):
+    """A ledger with one payment, whose release is stored."""
+    budget = PrivacyAccountant(9.0, path=path, **options)
+    budget.spend(1.0, key=KEY)
+    budget.store(KEY, release)
+    return budget
 
 
 def test_to_bytes_refuses_other_objects():
     for value in (object(), lambda: 0, {1: {2, 3}}, np.zeros(1, dtype="V3")):
-        with pytest.raises(TypeError, match="is not a number, string or array"):
-            to_bytes(value)
+        refuses("is not a number, string or array", to_bytes, value, error=TypeError)
 
 
 def test_ledger_returns_releases_on_another_day(ledger_path):
@@ -196,14 +193,10 @@ def test_ledger_returns_releases_on_another_day(ledger_path):
     assert same(stored["transform"], returned) and same(stored["cap_"], diagrams.cap_)
     assert same(stored["clipped_share_"], diagrams.clipped_share_)
     assert same(again.release(third.key)["transform"], profile)
-    with pytest.raises(LookupError, match="was not stored"):
-        again.release(last.key)
-    with pytest.raises(LookupError, match="nothing was paid"):
-        again.release("0" * 32)
-    with pytest.raises(LookupError, match="nothing was paid"):
-        again.release("a name")
-    with pytest.raises(ValueError, match="name must be a string"):
-        again.release("")
+    refuses("was not stored", again.release, last.key, error=LookupError)
+    refuses("nothing was paid", again.release, "0" * 32, error=LookupError)
+    refuses("nothing was paid", again.release, "a name", error=LookupError)
+    refuses("name must be a string", again.release, "")
 
 
 PRIVATE = {
@@ -247,8 +240,7 @@ def test_edge_flip_stores_its_probability_of_flips(tmp_path):
         assert same(stored.toarray(), graph.toarray()) and stored.links == graph.links
 
 
-def test_accountant_store_writes_large_releases_to_files(tmp_path):
-    path = tmp_path / "a.db"
+def test_accountant_store_writes_large_releases_to_files(path, tmp_path):
     budget = PrivacyAccountant(9.0, path=path, keep=2)
     small, large, huge = (np.random.default_rng(0).uniform(size=n) for n in (10, 200_000, 300_000))
     for key, array in (("a" * 32, small), ("b" * 32, large), ("c" * 32, large)):
@@ -258,14 +250,11 @@ def test_accountant_store_writes_large_releases_to_files(tmp_path):
     (file,) = (tmp_path / "a.db.releases").iterdir()
     assert path.stat().st_size < 1e5 < file.stat().st_size
     budget.spend(0.1, key="d" * 32)
-    with pytest.raises(ValueError, match=r"2\.29 MiB"):
-        budget.store("d" * 32, huge)
+    refuses(r"2\.29 MiB", budget.store, "d" * 32, huge)
     file.write_bytes(b"other")
-    with pytest.raises(PrivacyLedgerError, match="damaged"):
-        budget.release("b" * 32)
+    refuses("damaged", budget.release, "b" * 32, error=PrivacyLedgerError)
     file.unlink()
-    with pytest.raises(PrivacyLedgerError, match="No such file"):
-        budget.release("b" * 32)
+    refuses("No such file", budget.release, "b" * 32, error=PrivacyLedgerError)
     assert len(budget) == 4
 
 
@@ -296,11 +285,10 @@ def test_accountant_refuses_a_bad_keep(tmp_path):
 @pytest.mark.parametrize("action", ["always", "error"])
 def test_fit_loses_no_release_on_a_full_disk(tmp_path, monkeypatch, action):
     budget = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db")
-
-    def full(*args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("sklearn_dptda.privacy._ledger.write_release", full)
+    monkeypatch.setattr(
+        "sklearn_dptda.privacy._ledger.write_release",
+        failing(OSError(28, "No space left on device")),
+    )
     with warnings.catch_warnings(record=True, action=action) as said:
         model = DPLloyd(2, bounds=(0, 1), accountant=budget).fit(X)
     assert model.cluster_centers_.shape == (2, 2) and len(budget) == 1
@@ -309,49 +297,40 @@ def test_fit_loses_no_release_on_a_full_disk(tmp_path, monkeypatch, action):
         assert "could not be stored" in str(said[-1].message)
 
 
-def test_accountant_store_needs_a_payment_and_stores_once(tmp_path):
-    budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
-    with pytest.raises(PrivacyLedgerError, match="Nothing was paid"):
-        budget.store("a" * 32, 1.0)
-    budget.spend(1.0, key="a" * 32)
-    budget.store("a" * 32, 1.0)
-    budget.store("a" * 32, 1.0)
-    with pytest.raises(PrivacyLedgerError, match="Another release"):
-        budget.store("a" * 32, 2.0)
-    assert budget.release("a" * 32) == 1.0
+def test_accountant_store_needs_a_payment_and_stores_once(path):
+    budget = PrivacyAccountant(9.0, path=path)
+    refuses("Nothing was paid", budget.store, KEY, 1.0, error=PrivacyLedgerError)
+    budget.spend(1.0, key=KEY)
+    budget.store(KEY, 1.0)
+    budget.store(KEY, 1.0)
+    refuses("Another release", budget.store, KEY, 2.0, error=PrivacyLedgerError)
+    assert budget.release(KEY) == 1.0
 
 
-def test_accountant_store_takes_rounding_for_no_second_draw(tmp_path):
+def test_accountant_store_takes_rounding_for_no_second_draw(path):
     array = np.random.default_rng(0).uniform(size=(5, 3))
     assert to_bytes(array) == to_bytes(np.asfortranarray(array))
     assert to_bytes(array) == to_bytes(np.repeat(array, 2, axis=0)[::2])
-    with pytest.raises(TypeError, match="MaskedArray"):
-        to_bytes(np.ma.array([1, 999], mask=[0, 1]))
-    budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
-    budget.spend(1.0, key="a" * 32)
-    budget.store("a" * 32, {"x": array})
-    budget.store("a" * 32, {"x": np.nextafter(array, 2)})
-    assert same(budget.release("a" * 32)["x"], array)
+    refuses("MaskedArray", to_bytes, np.ma.array([1, 999], mask=[0, 1]), error=TypeError)
+    budget = stored(path, {"x": array})
+    budget.store(KEY, {"x": np.nextafter(array, 2)})
+    assert same(budget.release(KEY)["x"], array)
     for other in (array + 1e-6, array[:-1], {"x": 1}):
-        with pytest.raises(PrivacyLedgerError, match="Another release"):
-            budget.store("a" * 32, {"x": other})
+        refuses("Another release", budget.store, KEY, {"x": other}, error=PrivacyLedgerError)
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
     [
         ([1e-10, 5e-10], [-7e-10, 2e-10]),
-        (np.array([3_000_000_000]), np.array([3_000_000_002])),
+        ([3_000_000_000], [3_000_000_002]),
         ([1e10, 4.0], [1e10, 5.0]),
     ],
 )
-def test_accountant_store_tells_apart_draws_of_any_size(first, second, tmp_path):
-    budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
-    budget.spend(1.0, key="a" * 32)
-    budget.store("a" * 32, np.asarray(first))
-    budget.store("a" * 32, np.asarray(first))
-    with pytest.raises(PrivacyLedgerError, match="Another release"):
-        budget.store("a" * 32, np.asarray(second))
+def test_accountant_store_tells_apart_draws_of_any_size(first, second, path):
+    budget = stored(path, np.asarray(first))
+    budget.store(KEY, np.asarray(first))
+    refuses("Another release", budget.store, KEY, np.asarray(second), error=PrivacyLedgerError)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="symbolic links and modes of POSIX")
@@ -370,33 +349,23 @@ def test_release_files_are_as_private_as_their_ledger(tmp_path, monkeypatch):
     assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_accountant_release_opens_no_file_of_another_digest(tmp_path, monkeypatch):
-    path, elsewhere = tmp_path / "a.db", tmp_path / "elsewhere"
+def test_accountant_release_opens_no_file_of_another_digest(path, tmp_path, monkeypatch):
+    elsewhere, opened = tmp_path / "elsewhere", []
     elsewhere.write_bytes(b"a file of the reader")
-    budget = PrivacyAccountant(9.0, path=path)
-    budget.spend(1.0, key="a" * 32)
-    budget.store("a" * 32, [1.0])
-    opened = []
+    budget = stored(path, [1.0])
     module = "sklearn_dptda.privacy._stored_release"
     monkeypatch.setattr(f"{module}.open", lambda *place: opened.append(place), raising=False)
     for other in ("", ".", str(elsewhere), "../elsewhere", "x" * 64, 5, b"a"):
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("UPDATE privacy_release SET digest = ?, content = NULL", (other,))
-        with pytest.raises(PrivacyLedgerError, match="it is damaged"):
-            budget.release("a" * 32)
+        edit(path, ("UPDATE privacy_release SET digest = ?, content = NULL", (other,)))
+        refuses("it is damaged", budget.release, KEY, error=PrivacyLedgerError)
     assert not opened
 
 
-def test_accountant_release_refuses_content_that_is_not_bytes(tmp_path):
-    path = tmp_path / "a.db"
-    budget = PrivacyAccountant(9.0, path=path)
-    budget.spend(1.0, key="a" * 32)
-    budget.store("a" * 32, [1.0])
+def test_accountant_release_refuses_content_that_is_not_bytes(path):
+    budget = stored(path, [1.0])
     for content in ("text", 5, 0.5):
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("UPDATE privacy_release SET content = ?", (content,))
-        with pytest.raises(PrivacyLedgerError, match="it is damaged"):
-            budget.release("a" * 32)
+        edit(path, ("UPDATE privacy_release SET content = ?", (content,)))
+        refuses("it is damaged", budget.release, KEY, error=PrivacyLedgerError)
 
 
 def test_release_once_writes_lost_files_again(tmp_path, monkeypatch):
@@ -407,8 +376,7 @@ def test_release_once_writes_lost_files_again(tmp_path, monkeypatch):
     (file,) = (tmp_path / "a.db.releases").iterdir()
     for damage in (file.unlink, lambda: file.write_bytes(b"")):
         damage()
-        with pytest.raises(PrivacyLedgerError, match="cannot be read"):
-            budget.release("one")
+        refuses("cannot be read", budget.release, "one", error=PrivacyLedgerError)
         release_once(model, X, "one")
         assert same(budget.release("one")["weights_"], first["weights_"]) and len(budget) == 1
     replicates = release_replicates(model, X, 3, name="three")
@@ -420,10 +388,10 @@ def test_release_once_writes_lost_files_again(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("error", [MemoryError, RecursionError, ArithmeticError])
 def test_fit_loses_no_release_when_storing_fails(error, tmp_path, monkeypatch):
-    def fail(*args):
-        raise error("on purpose: nothing was released.")
-
-    monkeypatch.setattr("sklearn_dptda.privacy._accountant.to_bytes", fail)
+    monkeypatch.setattr(
+        "sklearn_dptda.privacy._accountant.to_bytes",
+        failing(error("on purpose: nothing was released.")),
+    )
     budget = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db")
     with pytest.warns(RuntimeWarning, match="could not be stored") as said:
         model = DPLloyd(2, bounds=(0, 1), accountant=budget).fit(X)
@@ -432,15 +400,12 @@ def test_fit_loses_no_release_when_storing_fails(error, tmp_path, monkeypatch):
 
 @pytest.mark.engines
 @NOISE
-def test_release_replicates_returns_no_second_draw(tmp_path):
-    budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
+def test_release_replicates_returns_no_second_draw(path):
+    budget = PrivacyAccountant(9.0, path=path)
     release_replicates(pipeline(budget), [X], 3, name="all")
-    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
-        content = to_bytes({"transform": "another"})
-        connection.execute(
-            "UPDATE privacy_release SET content = ?, digest = ?, size = 1 WHERE rowid = 2",
-            (content[:-1], hashlib.sha256(content).hexdigest()),
-        )
+    content = to_bytes({"transform": "another"})
+    change = "UPDATE privacy_release SET content = ?, digest = ?, size = 1 WHERE rowid = 2"
+    edit(path, (change, (content[:-1], hashlib.sha256(content).hexdigest())))
     # A release that cannot be read is drawn again, and differs from the digest in the ledger.
     with parallel_config(BACKEND), pytest.raises(IncompleteReleases) as caught:
         release_replicates(pipeline(budget), [X], 3, name="all", n_jobs=2)
@@ -477,39 +442,27 @@ def test_release_once_returns_no_second_draw(tmp_path):
     assert same(budget.release("honest"), budget.release(budget.releases()[0].key))
     broken = Fresh(2, bounds=(0, 1), accountant=budget)
     first = release_once(broken, X, "broken")
-    with pytest.raises(PrivacyLedgerError, match="Another release"):
-        release_once(broken, X, "broken")
+    refuses("Another release", release_once, broken, X, "broken", error=PrivacyLedgerError)
     assert same(budget.release("broken")["cluster_centers_"], first["cluster_centers_"])
 
 
-def test_ledger_from_before_learns_to_store(tmp_path):
-    path = tmp_path / "a.db"
-    PrivacyAccountant(9.0, path=path).spend(1.0)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE privacy_release")
-    budget = PrivacyAccountant.open(path)
-    model = DPLloyd(2, delta=0.0, bounds=(0, 1), adjacency="replace-one", random_state=0)
-    model.set_params(accountant=budget).fit(X)
-    assert [release.size is None for release in budget.releases()] == [True, False]
-
-
-@pytest.mark.engines
-def test_ledger_server_from_before_learns_units_and_to_store(fresh_database):
-    import sqlalchemy
-
-    ledger_id = PrivacyAccountant(9.0, path=fresh_database)._ledger.id
-    url = fresh_database.replace("postgresql:", "postgresql+psycopg:")
-    with sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool).begin() as connection:
-        for change in (
-            "DROP TABLE privacy_release",
-            "ALTER TABLE privacy_budget DROP COLUMN unit",
-            "ALTER TABLE privacy_spend DROP COLUMN unit",
-        ):
-            connection.execute(sqlalchemy.text(change))
-    budget = PrivacyAccountant.open(fresh_database)
-    budget.spend(1.0, key="a" * 32)
-    budget.store("a" * 32, 5.0)
-    assert budget.release("a" * 32) == 5.0 and budget._ledger.id == ledger_id
+def test_ledger_from_before_learns_units_and_to_store(ledger_path):
+    made = PrivacyAccountant(9.0, path=ledger_path)
+    made.spend(0.5, what="before")
+    # Nor did the mark of the user know units.
+    mark = Path(ast.literal_eval(last_mark(made._ledger.id)[0]))
+    seen = json.loads(mark.read_text())
+    mark.write_text(json.dumps({name: value for name, value in seen.items() if name != "unit"}))
+    columns = [f"ALTER TABLE privacy_{name} DROP COLUMN unit" for name in ("budget", "spend")]
+    alter(ledger_path, "DROP TABLE privacy_release", *columns)
+    old = PrivacyAccountant.open(ledger_path)
+    assert old.total().epsilon == 0.5 and old.spends()["unit"].tolist() == [""]
+    old.spend(0.25, unit="one person", key=KEY)
+    old.store(KEY, 5.0)
+    assert old.release(KEY) == 5.0 and old._ledger.id == made._ledger.id
+    assert [release.size is None for release in old.releases()] == [True, False]
+    refuses("counts losses of one person", PrivacyAccountant.open(ledger_path).spend, 0.1)
+    assert old.spends()["unit"].tolist() == ["", "one person"] and old.remaining().epsilon == 8.25
 
 
 def pipeline(budget):
@@ -521,41 +474,40 @@ def pipeline(budget):
 @NOISE
 @pytest.mark.engines
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_release_replicates_goes_on_where_it_stopped(tmp_path, n_jobs):
-    budget = PrivacyAccountant(6.0, path=tmp_path / "a.db")
+def test_release_replicates_goes_on_where_it_stopped(path, n_jobs):
+    def replicates(X=X, budget=None, **options):
+        return release_replicates(pipeline(budget or of), [X], 6, name="all", **options)
+
+    of = PrivacyAccountant(6.0, path=path)
     with parallel_config(BACKEND):
-        releases = release_replicates(pipeline(budget), [X], 6, name="all", n_jobs=n_jobs)
-    assert len(budget) == 6 and budget.remaining().epsilon == 0
-    assert all(release.size for release in budget.releases())
-    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
-        connection.execute("DELETE FROM privacy_release WHERE rowid % 2")
+        releases = replicates(n_jobs=n_jobs)
+    assert len(of) == 6 and of.remaining().epsilon == 0
+    assert all(release.size for release in of.releases())
+    edit(path, "DELETE FROM privacy_release WHERE rowid % 2")
     with parallel_config(BACKEND):
-        again = release_replicates(pipeline(budget), [X], 6, name="all", n_jobs=n_jobs)
-    assert same(again, releases) and len(budget) == 6
-    assert all(release.size for release in budget.releases())
-    with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        release_replicates(pipeline(budget), [X + 0.01], 6, name="all")
-    with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        release_replicates(pipeline(budget), [X], 6, name="all", random_state=0)
-    with pytest.raises(ValueError, match="no accountant"):
-        release_replicates(pipeline(None), [X], 6, name="all")
+        again = replicates(n_jobs=n_jobs)
+    assert same(again, releases) and len(of) == 6
+    assert all(release.size for release in of.releases())
+    refuses("Something else was paid", replicates, X + 0.01, error=PrivacyLedgerError)
+    refuses("Something else was paid", replicates, random_state=0, error=PrivacyLedgerError)
+    refuses("no accountant", release_replicates, pipeline(None), [X], 6, name="all")
 
 
 @NOISE
-def test_release_replicates_over_budget_returns_what_is_stored(tmp_path):
-    budget = PrivacyAccountant(5.0, path=tmp_path / "a.db")
-    releases = release_replicates(pipeline(budget), [X], 5, name="all")
+def test_release_replicates_over_budget_returns_what_is_stored(path):
+    def replicates(n, X=X):
+        return release_replicates(pipeline(budget), [X], n, name="all")
+
+    budget = PrivacyAccountant(5.0, path=path)
+    releases = replicates(5)
     with pytest.raises(IncompleteReleases, match="2 of 7 releases") as caught:
-        release_replicates(pipeline(budget), [X], 7, name="all")
+        replicates(7)
     assert isinstance(caught.value.__cause__, PrivacyBudgetExceeded) and len(budget) == 5
     assert same(caught.value.releases, [*releases, None, None])
     # With other records, nothing is returned, and the error does not mention the budget.
-    with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        release_replicates(pipeline(budget), [X + 0.01], 7, name="all")
-    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
-        connection.execute("DELETE FROM privacy_release")
-    with pytest.raises(PrivacyBudgetExceeded):
-        release_replicates(pipeline(budget), [X], 7, name="all")
+    refuses("Something else was paid", replicates, 7, X + 0.01, error=PrivacyLedgerError)
+    edit(path, "DELETE FROM privacy_release")
+    refuses(None, replicates, 7, error=PrivacyBudgetExceeded)
 
 
 def points_after(*steps):
@@ -727,12 +679,10 @@ def test_secret_of_a_ledger_is_for_its_owner_alone(tmp_path):
     if os.name == "posix":
         assert path.stat().st_mode & 0o777 == 0o600
         path.chmod(0o640)
-        with pytest.raises(ValueError, match="Other users may read"):
-            ReleaseKey.open(path)
+        refuses("Other users may read", ReleaseKey.open, path)
         path.chmod(0o600)
     path.write_text("no key")
-    with pytest.raises(ValueError, match="does not hold the secret of a ledger"):
-        ReleaseKey.open(path)
+    refuses("does not hold the secret of a ledger", ReleaseKey.open, path)
 
 
 def test_secret_of_a_ledger_is_one_for_processes_that_race(tmp_path, monkeypatch):
@@ -751,13 +701,9 @@ def test_secret_of_a_ledger_is_one_for_processes_that_race(tmp_path, monkeypatch
 
 
 def test_secret_of_a_ledger_is_not_left_in_part(tmp_path, monkeypatch):
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space"):
-            ReleaseKey.open(tmp_path / "secret")
+        patch.setattr(os, "fsync", failing(OSError(28, "No space left on device")))
+        refuses("No space", ReleaseKey.open, tmp_path / "secret", error=OSError)
     assert not list(tmp_path.iterdir())
     ReleaseKey.open(tmp_path / "secret")
 
@@ -770,8 +716,7 @@ def test_secret_of_a_ledger_loses_its_temporary_name(tmp_path):
     assert not left.exists()
 
 
-def test_named_releases_need_the_secret_of_their_ledger(tmp_path):
-    path = tmp_path / "a.db"
+def test_named_releases_need_the_secret_of_their_ledger(path):
     budget = PrivacyAccountant(9.0, 1e-3, path=path)
     model = DPLloyd(2, bounds=(0, 1), accountant=budget)
     first = release_once(model, X, "one")
@@ -791,8 +736,7 @@ def test_named_releases_need_the_secret_of_their_ledger(tmp_path):
     (folder / "secret").unlink()
     assert same(budget.release("one")["cluster_centers_"], first["cluster_centers_"])
     model.set_params(accountant=budget)
-    with pytest.raises(PrivacyLedgerError, match="the secret of another user"):
-        release_once(model, X, "one")
+    refuses("the secret of another user", release_once, model, X, "one", error=PrivacyLedgerError)
     assert len(budget) == 2
     release_once(model, X, "three")
     shutil.rmtree(folder)

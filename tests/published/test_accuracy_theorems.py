@@ -20,6 +20,7 @@ from sklearn_dptda.published._accuracy_bounds import (
     meeting_radii,
     solve,
 )
+from tests._refusals import refuses
 from tests.metric_privacy._audits import exact_parameter
 from tests.metric_privacy._spaces import (
     KNOWN,
@@ -115,8 +116,7 @@ def test_prefix_costs_equal_direct_costs():
 
 @pytest.mark.parametrize("net", [-1.0, np.nan])
 def test_metric_exponential_mechanism_refuses_bad_nets(net):
-    with pytest.raises(ValueError, match="net"):
-        MetricExponentialMechanism(candidates=np.eye(2), net=net).fit()
+    refuses("net", MetricExponentialMechanism(candidates=np.eye(2), net=net).fit)
 
 
 @pytest.mark.laws

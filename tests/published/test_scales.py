@@ -21,6 +21,7 @@ from sklearn_dptda.published import (
     outer_scale,
     packing_number,
 )
+from tests._refusals import refuses
 from tests.metric_privacy._spaces import (
     HALVES,
     KNOWN,
@@ -280,36 +281,26 @@ def test_entropic_scale_knows_equal_distances_as_one_metric():
     ],
 )
 def test_packing_number_refuses_what_is_no_metric(D, message):
-    with pytest.raises(ValueError, match=message):
-        packing_number(D, 0.5)
+    refuses(message, packing_number, D, 0.5)
 
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, np.nan, np.inf])
 def test_scales_refuse_an_alpha_that_is_not_positive(alpha):
     for scale in (entropic_scale, doubling_scale, outer_scale, diametric_scale):
-        with pytest.raises(ValueError, match="alpha"):
-            scale(KNOWN["complete"], alpha=alpha)
+        refuses("alpha", scale, KNOWN["complete"], alpha=alpha)
 
 
-def test_scales_refuse_other_bad_input():
-    with pytest.raises(ValueError, match="scale"):
-        packing_number(KNOWN["complete"], -1.0)
-    with pytest.raises(ValueError, match="method"):
-        entropic_scale(KNOWN["complete"], method="best")
-    with pytest.raises(ValueError, match="at most 30 points"):
-        entropic_scale(random_points(40, 2, 0), method="exact")
-    with pytest.raises(ValueError, match="D2 has 10"):
-        entropic_scale(KNOWN["interval"], KNOWN["complete"])
-    with pytest.raises(ValueError, match="between"):
-        float(ScaleBounds(1.0, 2.0))
-    with pytest.raises(ValueError, match="ordered"):
-        ScaleBounds(2.0, 1.0)
+def test_scales_refuse_bad_input():
+    refuses("scale", packing_number, KNOWN["complete"], -1.0)
+    refuses("method", entropic_scale, KNOWN["complete"], method="best")
+    refuses("at most 30 points", entropic_scale, random_points(40, 2, 0), method="exact")
+    refuses("D2 has 10", entropic_scale, KNOWN["interval"], KNOWN["complete"])
+    refuses("between", float, ScaleBounds(1.0, 2.0))
+    refuses("ordered", ScaleBounds, 2.0, 1.0)
     for bad in (lambda: normed_scale(0), lambda: normed_scale(2, norm="l3")):
-        with pytest.raises(ValueError):
-            bad()
+        refuses(None, bad)
     for bad in (([1, 2], [2, 1]), ([1.0], [1.0, 0.5]), ([1, 0.5], [1, -1])):
-        with pytest.raises(ValueError):
-            baire_scale(*bad)
+        refuses(None, baire_scale, *bad)
 
 
 @pytest.mark.parametrize("n", [1, 2, 40])

@@ -30,6 +30,7 @@ from sklearn_dptda.synthetic._box_measure import (
     level_widths,
 )
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests._refusals import refuses
 
 FALSE_ALARM = 1e-6
 
@@ -257,19 +258,14 @@ def test_error_bound_is_function_of_release():
     assert 2**private._noise.depth == len(private.weights_)
 
 
-def test_error_bound_refuses_bad_confidence():
+def test_error_bound_refuses_bad_confidence_and_integrals_in_plane():
     for kind in (PrivateMeasure, MetricMeasure):
         private = kind(1.0, (0, 1), random_state=0).fit([[0.5], [0.2]])
         for confidence in (0, 1, -0.1, math.nan, "high", None):
-            with pytest.raises(ValueError, match="confidence"):
-                private.error_bound(confidence)
-
-
-def test_error_bound_refuses_integrals_in_plane():
+            refuses("confidence", private.error_bound, confidence)
     private = MetricMeasure(1.0, (0, 1), random_state=0)
     private.fit(np.random.default_rng(0).uniform(size=(100, 2)))
-    with pytest.raises(ValueError, match="one column only; got 2"):
-        private.error_bound()
+    refuses("one column only; got 2", private.error_bound)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])

@@ -10,11 +10,12 @@ import polars as pl
 import pytest
 
 from sklearn_dptda.__main__ import main
-from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
+from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.synthetic._coded_table import CodedTable
 from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._privacy_checks._border_checks import replayed
+from tests._refusals import refuses_unpaid
 
 JOBS = ["cook", "nurse", "smith"]
 BOUNDS = {"age": (0, 120), "income": (0, 200), "kids": (0, 10), "whole": (0, 10)}
@@ -122,10 +123,7 @@ def test_private_measure_with_missing_values_takes_arrays_and_chunks():
     ],
 )
 def test_private_measure_refuses_missing_values_unpaid(options, message):
-    accountant = PrivacyAccountant(9.0)
-    with pytest.raises(ValueError, match=message):
-        measure(accountant=accountant, **options).fit(table(50))
-    assert not accountant.spends()
+    refuses_unpaid(message, measure(**options).fit, table(50))
 
 
 @pytest.mark.parametrize(

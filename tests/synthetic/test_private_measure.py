@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from sklearn_dptda import DTMFiltration
-from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.synthetic import PrivateMeasure, _box_measure
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from sklearn_dptda.utils.estimator_checks import privacy_checks
+from tests._refusals import refuses, refuses_unpaid
 
 from ._measures import assert_audited, blobs, wasserstein
 
@@ -145,8 +145,7 @@ def test_private_measure_pays_for_missing_bounds(adjacency):
 
 def test_private_measure_refuses_bounds_of_unknown_columns():
     X = blobs(50, 2, 0)
-    with pytest.raises(ValueError, match="'b'"):
-        PrivateMeasure(bounds={"b": (0, 1)}).fit(X)
+    refuses("'b'", PrivateMeasure(bounds={"b": (0, 1)}).fit, X)
     exact = PrivateMeasure(math.inf, random_state=0).fit(X)
     assert np.array_equal(exact.bounds_, (X.min(axis=0), X.max(axis=0)))
 
@@ -161,8 +160,5 @@ def test_private_measure_refuses_bounds_of_unknown_columns():
     ],
 )
 def test_private_measure_refuses_bad_options_unpaid(options, message):
-    accountant = PrivacyAccountant(math.inf)
-    private = PrivateMeasure(bounds=(0, 1), accountant=accountant).set_params(**options)
-    with pytest.raises(ValueError, match=message):
-        private.fit(blobs(50, 2, 0))
-    assert not accountant.spends()
+    private = PrivateMeasure(bounds=(0, 1)).set_params(**options)
+    refuses_unpaid(message, private.fit, blobs(50, 2, 0))

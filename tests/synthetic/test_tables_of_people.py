@@ -11,9 +11,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.synthetic import PrivateMeasure, _box_measure, _private_measure
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from tests._refusals import failing, refuses, refuses_unpaid
 
 from ._measures import assert_audited
 
@@ -163,8 +163,7 @@ def test_private_measure_keeps_integers(monkeypatch):
     huge = np.array([[2**62], [5]])
     wide = PrivateMeasure(bounds=(0, 1e19)).fit(huge).sample(20)
     assert wide.dtype == np.int64 and wide.min() >= 0
-    with pytest.raises(ValueError, match="column 1 have no whole number"):
-        PrivateMeasure(bounds=([0, 0.2], [9, 0.8])).fit(X)
+    refuses("column 1 have no whole number", PrivateMeasure(bounds=([0, 0.2], [9, 0.8])).fit, X)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 13, 40])
@@ -324,47 +323,33 @@ def test_private_measure_columns_are_near_data():
     ],
 )
 def test_private_measure_refuses_bad_categories_unpaid(categories, message):
-    accountant = PrivacyAccountant(math.inf)
-    private = PrivateMeasure(bounds=BOUNDS, categories=categories, accountant=accountant)
-    with pytest.raises(ValueError, match=message) as caught:
-        private.fit(people(100))
-    assert not accountant.spends()
+    private = PrivateMeasure(bounds=BOUNDS, categories=categories)
+    said = refuses_unpaid(message, private.fit, people(100))
     # No value of a row is quoted, except those of the list that was passed.
-    assert "tutor" not in str(caught.value)
+    assert "tutor" not in said
 
 
-def test_private_measure_refuses_missing_values_unpaid():
-    accountant = PrivacyAccountant(math.inf)
+def test_private_measure_refuses_missing_values_and_bounds_of_categories_unpaid():
     X = people(50)
     X.loc[7, "job"] = None
-    with pytest.raises(ValueError, match="'job' has values that are missing"):
-        measure(accountant=accountant).fit(X)
-    with pytest.raises(ValueError, match="column 0 is not numeric"):
-        PrivateMeasure(bounds=BOUNDS, accountant=accountant).fit(people(9).to_numpy(dtype=object))
-    with pytest.raises(ValueError, match="not numbers"):
-        PrivateMeasure(bounds=BOUNDS, accountant=accountant).fit([["tutor", 1.0]])
-    unhashable = pd.DataFrame({"job": [["cook"], ["clerk"]]})
-    with pytest.raises(ValueError, match="'job' has values that are missing"):
-        PrivateMeasure(categories={"job": JOBS}, accountant=accountant).fit(unhashable)
-    assert not accountant.spends()
-
-
-def test_private_measure_refuses_bounds_of_categories():
-    with pytest.raises(ValueError, match="2 here"):
-        PrivateMeasure(bounds=([0] * 5, [1] * 5), categories=CATEGORIES).fit(people(9))
+    refuses_unpaid("'job' has values that are missing", measure().fit, X)
+    rows = people(9).to_numpy(dtype=object)
+    refuses_unpaid("column 0 is not numeric", PrivateMeasure(bounds=BOUNDS).fit, rows)
+    refuses_unpaid("not numbers", PrivateMeasure(bounds=BOUNDS).fit, [["tutor", 1.0]])
+    unhashable, jobs = pd.DataFrame({"job": [["cook"], ["clerk"]]}), {"job": JOBS}
+    missing = "'job' has values that are missing"
+    refuses_unpaid(missing, PrivateMeasure(categories=jobs).fit, unhashable)
+    all_columns = PrivateMeasure(bounds=([0] * 5, [1] * 5), categories=CATEGORIES)
+    refuses_unpaid("2 here", all_columns.fit, people(9))
 
 
 def test_private_measure_failed_fit_forgets_earlier_one(monkeypatch):
     X = np.random.default_rng(0).uniform(size=(200, 2))
     private = PrivateMeasure(1.0, (0, 1), random_state=0).fit(X)
-
-    def fail(*args, **kwargs):
-        raise MemoryError("an array of shape (4711, 3)")
-
-    monkeypatch.setattr(_private_measure, "box_measure", fail)
-    with pytest.raises(MemoryError) as caught:
-        private.fit(X)
-    assert "4711" not in str(caught.value)
+    monkeypatch.setattr(
+        _private_measure, "box_measure", failing(MemoryError("an array of shape (4711, 3)"))
+    )
+    said = refuses(None, private.fit, X, error=MemoryError)
+    assert "4711" not in said
     assert set(vars(private)) - set(private.get_params()) == {"n_features_in_"}
-    with pytest.raises(NotFittedError):
-        private.sample(3)
+    refuses(None, private.sample, 3, error=NotFittedError)

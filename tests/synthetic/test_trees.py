@@ -12,10 +12,11 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
+from sklearn_dptda.privacy import zcdp_rho
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.synthetic import PrivateMeasure, _box_measure, _tree_measure
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded, replayed
+from tests._refusals import refuses, refuses_unpaid
 
 KINDS = ["low", "high", "rare"]
 
@@ -317,32 +318,23 @@ def test_private_measure_without_noise_draws_long_lists_of_categories():
     ],
 )
 def test_private_measure_refuses_bad_targets_unpaid(options, message):
-    accountant = PrivacyAccountant(9.0)
-    with pytest.raises(ValueError, match=message):
-        measure(accountant=accountant).set_params(**options).fit(table(20))
-    assert not accountant.spends()
+    refuses_unpaid(message, measure().set_params(**options).fit, table(20))
 
 
 def test_private_measure_refuses_target_alone_unpaid():
-    accountant = PrivacyAccountant(9.0)
-    alone = PrivateMeasure(categories={"kind": KINDS}, target="kind", accountant=accountant)
-    with pytest.raises(ValueError, match="beside others"):
-        alone.fit(table(20)[["kind"]])
-    assert not accountant.spends()
+    alone = PrivateMeasure(categories={"kind": KINDS}, target="kind")
+    refuses_unpaid("beside others", alone.fit, table(20)[["kind"]])
 
 
 @pytest.mark.parametrize("name", ["kind", "x"])
 def test_private_measure_refuses_name_of_two_columns_unpaid(name):
-    accountant, X = PrivacyAccountant(9.0), table(20)
-    twice = pd.concat([X, X[[name]]], axis=1)
-    with pytest.raises(ValueError, match=f"2 columns with the name '{name}'"):
-        measure(accountant=accountant).set_params(bounds=(-3, 20)).fit(twice)
-    assert not accountant.spends()
+    twice = pd.concat([table(20), table(20)[[name]]], axis=1)
+    private = measure().set_params(bounds=(-3, 20))
+    refuses_unpaid(f"2 columns with the name '{name}'", private.fit, twice)
 
 
 def test_private_measure_of_tree_has_no_error_bound():
-    with pytest.raises(ValueError, match="no error bound for a tree"):
-        measure().fit(table(50)).error_bound()
+    refuses("no error bound for a tree", measure().fit(table(50)).error_bound)
 
 
 @pytest.mark.parametrize(
@@ -353,17 +345,12 @@ def test_private_measure_of_tree_has_no_error_bound():
     ],
 )
 def test_private_measure_of_boxes_refuses_options_of_trees_unpaid(options, message):
-    accountant = PrivacyAccountant(9.0, 1e-5)
-    with pytest.raises(ValueError, match=message):
-        measure(accountant=accountant, **options).fit(table(20))
-    assert not accountant.spends()
+    refuses_unpaid(message, measure(**options).fit, table(20))
 
 
 def test_private_measure_refuses_too_many_pairs_unpaid():
-    accountant, X = PrivacyAccountant(9.0), np.zeros((2, 600))
-    with pytest.raises(ValueError, match="X has 600 columns, too many to choose pairs"):
-        PrivateMeasure(bounds=(0, 1), accountant=accountant).fit(X)
-    assert not accountant.spends()
+    message = "X has 600 columns, too many to choose pairs"
+    refuses_unpaid(message, PrivateMeasure(bounds=(0, 1)).fit, np.zeros((2, 600)))
 
 
 @pytest.mark.laws

@@ -2,7 +2,9 @@
 
 import ast
 import os
+from functools import reduce
 from itertools import combinations_with_replacement, product
+from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +18,12 @@ from sklearn_dptda.cluster import DPLloyd, DPToMATo
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.rows._rows import CHANGED, Tally, checksum
+from sklearn_dptda.rows._private_cubes import CellCounts
+from sklearn_dptda.rows._rows import CHANGED, Rows, Tally, checksum
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._tasks import Failed, outcomes, run, tasks_may_repeat
 from tests._fragile import KILL, wait_until
+from tests._refusals import refuses, refuses_unpaid
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 
@@ -44,8 +48,7 @@ def test_outcomes_has_a_failed_task_beside_the_others():
     found = outcomes(_divide, [(2,), (0,), (4,)], 8)
     assert (found[0], found[2]) == (4, 2) and isinstance(found[1].error, ZeroDivisionError)
     assert isinstance(found[1], Failed)
-    with pytest.raises(ZeroDivisionError):
-        run(_divide, [(2,), (0,)], 8)
+    refuses(None, run, _divide, [(2,), (0,)], 8, error=ZeroDivisionError)
 
 
 def _is_on_disk(array):
@@ -99,8 +102,7 @@ def test_outcomes_keeps_what_is_finished_at_ctrl_c():
     found = outcomes(_interrupts, items)
     assert found[:3] == [0, 1, 2]
     assert all(isinstance(each.error, KeyboardInterrupt) for each in found[3:])
-    with pytest.raises(KeyboardInterrupt):
-        run(_interrupts, items)
+    refuses(None, run, _interrupts, items, error=KeyboardInterrupt)
 
 
 class Strange:
@@ -131,10 +133,7 @@ def test_tally_quotes_nothing_of_errors_in_parts():
 
 
 def test_fit_of_an_unreadable_part_costs_nothing():
-    budget = PrivacyAccountant(1.0, 1e-4)
-    with pytest.raises(ValueError):
-        DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget).fit(Strange(Tally(0), 0))
-    assert len(budget) == 0
+    refuses_unpaid(None, DPLloyd(2, 0.5, bounds=(0, 1)).fit, Strange(Tally(0), 0))
 
 
 class Passes:
@@ -205,9 +204,8 @@ def test_fit_notices_rows_that_change_between_passes(private, given, change):
         return Y
 
     fitted = clone(private).set_params(accountant=budget)
-    with pytest.raises(ValueError) as caught:
-        fitted.fit_chunks(given(rows))
-    assert str(caught.value) == CHANGED and len(budget) == 1
+    said = refuses(None, fitted.fit_chunks, given(rows))
+    assert said == CHANGED and len(budget) == 1
     assert not hasattr(fitted, "privacy_guarantee_")
 
 
@@ -271,3 +269,46 @@ def _dies(folder, always, victim, i):
 
 def _divide(common, i):
     return common // i
+
+
+# Counts of cells.
+
+
+@pytest.mark.parametrize(("d", "n_parts"), [(1, 2), (1, 60), (3, 1), (3, 9)])
+def test_cell_counts_add_up_in_any_order(d, n_parts, rng):
+    cells = rng.integers(0, 7, size=(500, d))
+    expected = np.unique(cells, axis=0, return_counts=True)
+    parts = [CellCounts.of(part) for part in np.array_split(cells, n_parts)]
+    for order in (parts, parts[::-1]):
+        assert all(map(np.array_equal, reduce(add, order).merged(), expected))
+    coarse = reduce(add, parts).coarser(1).merged()
+    assert all(map(np.array_equal, coarse, np.unique(cells >> 1, axis=0, return_counts=True)))
+
+
+def test_cell_counts_merge_small_pieces_in_time(rng):
+    total = CellCounts.of(np.arange(1000)[:, None])
+    for _ in range(200):
+        total += CellCounts.of(rng.integers(0, 1000, size=(50, 1)))
+        assert sum(len(counts) for _, counts in total.pieces) < 2 * 1000 + 50
+
+
+def test_tally_says_what_was_refused_and_adds_to_nothing():
+    good, bad = Tally(3, (np.ones(2), 1)), Tally.of(int, "no number")
+    assert (good + 0).n_rows == (0 + good).n_rows == 3
+    both = good + good
+    assert both.n_rows == 6 and both.total[0].tolist() == [2, 2] and both.total[1] == 2
+    for mixed in (good + bad, bad + good, sum([good, bad, good])):
+        refuses("strings that are not numbers", mixed.checked)
+    # Counts that do not add up are refused too, by value.
+    assert (good + Tally(1, (np.ones(3), 1))).refused is not None
+
+
+def test_rows_sum_mapped_and_selected_columns(rng):
+    # Two batches.
+    X = rng.normal(size=(40_000, 3))
+    rows = Rows.of_array(X).map(np.sign).selected([2, 0])
+    assert rows.n_features == 2
+    assert (
+        rows.sum(lambda part: (part > 0).sum(axis=0)).tolist()
+        == (X > 0).sum(axis=0)[[2, 0]].tolist()
+    )
