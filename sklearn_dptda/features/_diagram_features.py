@@ -363,4 +363,8 @@ def _is_diagram(sample: Any) -> bool:
     refuse_dask(sample)
     if isinstance(sample, np.ndarray) and sample.dtype != object:
         return sample.ndim == 2
-    return not any(np.ndim(part) == 2 or np.size(part) == 0 for part in sample)
+    try:
+        return not any(np.ndim(part) == 2 or np.size(part) == 0 for part in sample)
+    except (TypeError, ValueError):
+        # A pair of a dimension and a point, as SimplexTree.persistence() lists them, is no diagram.
+        return True

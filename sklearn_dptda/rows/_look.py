@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -21,8 +22,12 @@ _NOT_PRIVATE = (
     "do not publish them, and do not choose bounds or lists of values from them."
 )
 _DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}.*|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}.*|\d{1,2}:\d{2}(:\d{2})?"
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}.*|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}.*"
+    r"|\d{1,2}:\d{2}(:\d{2})?( ?[AaPp]\.?[Mm]\.?)?"
 )
+_PERCENTAGE = re.compile(r"[-+]?[\d.,]+ ?%")
+# Whole numbers that are dates, as in 20240131.
+_FIRST_DATE, _LAST_DATE = 1000_01_01, 9999_12_31
 # Largest number of different values of a column of categories, and largest share of the rows.
 _MOST_CATEGORIES, _CATEGORY_SHARE = 50, 0.2
 # Number of categories that are shown, and largest number of characters of each.
@@ -39,7 +44,7 @@ class ColumnFacts:
     ----------
     name : object
         Name of the column, or its number.
-    kind : {"number", "integer", "boolean", "category", "date", "id", "text", "empty"}
+    kind : {"number", "integer", "boolean", "category", "date", "percentage", "id", "text", "empty"}
         What the column seems to hold. An ``"id"`` names rows or people.
     n_missing : int
         Number of rows without a value.
@@ -81,6 +86,7 @@ class ColumnFacts:
             "boolean": "true or false",
             "date": "dates or times of day: convert them to numbers by a public rule",
             "id": f"{self.n_values:,} ids of rows or people: a column for groups, or to leave out",
+            "percentage": "numbers with a percent sign: remove the sign",
             "text": f"text, {self.n_values:,} different values: leave it out",
         }
         return words[self.kind]
@@ -201,7 +207,8 @@ def look(X: ArrayLike) -> TableFacts:
 def column_facts(name: Any, values: Sequence[Any]) -> ColumnFacts:
     """Tell what a column of objects or numbers holds; None and NaN stand for a missing value."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
-        return _facts_of_numbers(name, values)
+        kept = values[~np.isnan(values)]
+        return _facts_of_numbers(name, kept, len(values) - len(kept))
     kept = [value for value in values if not is_missing(value)]
     counts = Counter(map(_hashable, kept))
     facts = partial(ColumnFacts, name, n_missing=len(values) - len(kept), n_values=len(counts))
@@ -210,6 +217,8 @@ def column_facts(name: Any, values: Sequence[Any]) -> ColumnFacts:
     if all(isinstance(value, bool | np.bool_) for value in kept):
         return facts(kind="boolean")
     if all(isinstance(value, Real | Decimal) for value in kept):
+        with suppress(OverflowError):
+            return _facts_of_numbers(name, np.array(kept, dtype=float), len(values) - len(kept))
         whole = all(isinstance(value, Integral) or float(value).is_integer() for value in kept)
         if whole and seems_to_name_ids(name) and len(counts) > _MOST_CATEGORIES:
             return facts(kind="id")
@@ -221,6 +230,8 @@ def column_facts(name: Any, values: Sequence[Any]) -> ColumnFacts:
         return facts(kind="date" if is_date else "text")
     if all(map(_DATE.fullmatch, texts)):
         return facts(kind="date")
+    if all(map(_PERCENTAGE.fullmatch, texts)):
+        return facts(kind="percentage")
     if len(counts) <= min(_MOST_CATEGORIES, max(2, _CATEGORY_SHARE * len(kept))):
         listed = [str(value) for value, _ in counts.most_common()]
         return facts(kind="category", values=listed)
@@ -229,17 +240,27 @@ def column_facts(name: Any, values: Sequence[Any]) -> ColumnFacts:
     return facts(kind="id" if is_id else "text")
 
 
-def _facts_of_numbers(name: Any, values: np.ndarray) -> ColumnFacts:
-    kept = values[~np.isnan(values)]
+def _facts_of_numbers(name: Any, kept: np.ndarray, n_missing: int) -> ColumnFacts:
     different = np.unique(kept)
-    facts = partial(ColumnFacts, name, n_missing=len(values) - len(kept), n_values=len(different))
+    facts = partial(ColumnFacts, name, n_missing=n_missing, n_values=len(different))
     if not len(kept):
         return facts(kind="empty")
     whole = bool((different == np.floor(different)).all()) and bool(np.isfinite(different).all())
     if whole and seems_to_name_ids(name) and len(different) > _MOST_CATEGORIES:
         return facts(kind="id")
+    if whole and _are_dates(different):
+        return facts(kind="date")
     kind = "integer" if whole else "number"
     return facts(kind=kind, low=float(different[0]), high=float(different[-1]))
+
+
+def _are_dates(numbers: np.ndarray) -> bool:
+    """Whether several whole numbers are all dates of the form 20240131."""
+    if len(numbers) < 2 or numbers[0] < _FIRST_DATE or numbers[-1] > _LAST_DATE:
+        return False
+    days = numbers.astype(np.int64)
+    month, day = days // 100 % 100, days % 100
+    return bool(((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all())
 
 
 def _float(value: Any) -> float:

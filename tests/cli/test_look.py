@@ -175,3 +175,21 @@ def test_look_takes_numbers_of_all_types():
     huge, money = facts.columns
     assert (huge.kind, huge.high) == ("integer", math.inf)
     assert (money.kind, money.low, money.high) == ("number", 1.5, 3.0)
+
+
+def test_look_tells_dates_in_digits_times_of_half_days_and_percentages():
+    table = {
+        "day": [20240131, 20240201, 20231231],
+        "year": [2024, 2023, 2022],
+        "code": [20240199, 20241301, 20231231],
+        "time": ["01:15 AM", "12:30 PM", "11:00 pm"],
+        "share": ["1.5%", "33 %", "7%"],
+    }
+    kinds = {column.name: column.kind for column in look(pd.DataFrame(table)).columns}
+    assert kinds == {
+        "day": "date",
+        "year": "integer",
+        "code": "integer",
+        "time": "date",
+        "share": "percentage",
+    }
