@@ -1,14 +1,19 @@
 """Names, weights, links and metadata, in the manner of scikit-learn."""
 
 import importlib.metadata
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import sklearn
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.discovery import all_estimators as all_sklearn_estimators
 from sklearn.utils.validation import has_fit_parameter
 
+import sklearn_dptda
 from sklearn_dptda import DTMFiltration, PersistenceProfile, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoG, ToMATo
 from sklearn_dptda.features import DiagramFeatures
@@ -129,3 +134,35 @@ def test_groups_are_routed_through_a_pipeline():
         private = DPLloyd(2, bounds=(0, 1), random_state=0).set_fit_request(groups=True)
         pipeline = make_pipeline(FunctionTransformer(), private).fit(X, groups=ids)
     assert "one person" in pipeline[-1].privacy_guarantee_.unit
+
+
+@pytest.mark.conformance
+@pytest.mark.filterwarnings("ignore")
+def test_page_says_which_meta_estimators_take_lists_of_clouds():
+    page = Path(sklearn_dptda.__file__).parent.parent / "doc" / "guide" / "populations.md"
+    if not page.is_file():
+        pytest.skip("the documentation is not beside the tests: an installed package")
+    (row,) = re.findall(r"^\| (`GridSearchCV`.*) \| (.*) \|$", page.read_text("utf-8"), flags=re.M)
+    kinds = dict(all_sklearn_estimators())
+    rng = np.random.default_rng(0)
+    ragged = [rng.uniform(size=(20 + i % 3, 2)) for i in range(18)]
+    labels = np.arange(18) % 2
+    base = make_pipeline(FILTRATION, PrivatePersistence(9.0), DiagramFeatures(), GaussianNB())
+    options = {
+        "GridSearchCV": {"param_grid": {}, "cv": 2},
+        "VotingClassifier": {"estimators": [("a", base)]},
+        "StackingClassifier": {"estimators": [("a", base)], "cv": 2},
+        "CalibratedClassifierCV": {"cv": 2},
+        "TunedThresholdClassifierCV": {"cv": 2},
+    }
+    for names, takes in zip(row, (True, False), strict=True):
+        for name in re.findall(r"`(\w+)`", names):
+            given = options.get(name, {})
+            model = kinds[name](**({} if "estimators" in given else {"estimator": base}), **given)
+            y = np.column_stack([labels] * 2) if name == "MultiOutputClassifier" else labels
+            try:
+                model.fit(ragged, y).predict(ragged)
+                taken = True
+            except ValueError:
+                taken = False
+            assert taken == takes, name
