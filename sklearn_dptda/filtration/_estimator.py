@@ -26,6 +26,7 @@ from sklearn_dptda.filtration._filtration import POINT, Filtration
 from sklearn_dptda.filtration._place_histogram import PlaceHistogram
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._asking import ask_before
+from sklearn_dptda.privacy._guarantee import all_of_one_person
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.privacy._release import digest_of
 from sklearn_dptda.privacy._warnings import running_search, warn_caller
@@ -161,9 +162,7 @@ class BaseFiltration(
         """Describe the privacy unit, for the guarantees of releases."""
         if not self.groups:
             return POINT
-        which = "" if n_clouds == 1 else " in one cloud"
-        by = "" if self.groups is True else f", by {self.groups!r}"
-        return f"all points of one person{which}{by}"
+        return all_of_one_person("point", self.groups, " in one cloud" * (n_clouds > 1))
 
 
 class _KeptFunctions:

@@ -25,6 +25,7 @@ from sklearn_dptda.privacy import (
 from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
+from sklearn_dptda.privacy._guarantee import all_of_one_person
 from sklearn_dptda.privacy._noise import LARGEST_SCALE, public_generator, spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.rows._assignments import clip_norm, row_products
@@ -166,9 +167,7 @@ def private_two_sample_test(
     """
     kernels = _checked(epsilon, alpha, bandwidths, n_permutations, unit)
     if groups is not None:
-        unit = f"all {unit.removeprefix('one ')}s of one person"
-        if isinstance(groups, str):
-            unit += f", by {groups!r}"
+        unit = all_of_one_person(unit, groups)
     tables = _tables(X, Y, groups)
     low, high = check_bounds(bounds, tables[0].X.shape[1])
     guarantee = PrivacyGuarantee(

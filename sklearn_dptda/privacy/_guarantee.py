@@ -287,13 +287,22 @@ _PARTS = frozenset(
 )
 
 
+def all_of_one_person(part: str, groups: Any, where: str = "") -> str:
+    """Return the privacy unit of people who may have several parts, such as ``"one row"``.
+
+    :func:`kind_of_unit` reads it: ledgers keep units as texts.
+    """
+    by = f", by {groups!r}" if isinstance(groups, str) else ""
+    return f"all {str(part).removeprefix('one ')}s of one person{where}{by}"
+
+
 def kind_of_unit(unit: str) -> str:
     """Return the kind of a privacy unit. A ledger only adds losses of units of one kind.
 
     People are one kind. Points, rows and edges together are another. A unit with a name that the
     caller chose, such as one cloud, is a kind of its own.
     """
-    if re.match(r"(all \w[^,]* of )?one person(,| in | with |$)", unit):
+    if re.match(r"(all \w.* of )?one person(,| in | with |$)", unit):
         return "person"
     return "part" if unit in _PARTS else unit
 

@@ -23,6 +23,7 @@ from sklearn_dptda.privacy import (
     gaussian_mu,
 )
 from sklearn_dptda.privacy._every_estimator import with_progress, without_weights
+from sklearn_dptda.privacy._guarantee import all_of_one_person
 from sklearn_dptda.privacy._noise import LARGEST_SCALE, public_generator
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
@@ -339,9 +340,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         """Privacy unit, for the guarantee."""
         if self.groups is None and not ids_are_given:
             return str(self.unit)
-        rows = f"{str(self.unit).removeprefix('one ')}s"
-        by = "the groups of fit" if self.groups is None else repr(self.groups)
-        return f"all {rows} of one person, by {by}"
+        where = ", by the groups of fit" if self.groups is None else ""
+        return all_of_one_person(self.unit, self.groups, where)
 
     # The default release: bounds, the share of rows outside them, and the results of ``_learn``.
 

@@ -15,6 +15,7 @@ from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.model_selection import check_budget, planned_loss, release_replicates
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
+from sklearn_dptda.privacy._guarantee import all_of_one_person, kind_of_unit
 from tests._refusals import refuses
 from tests.privacy._pay_ahead import pay_ahead
 
@@ -115,6 +116,12 @@ def test_accountant_takes_an_own_name_as_an_own_kind_of_unit():
         accountant.spend(0.1, unit=unit)
         accountant.spend(0.1, unit=unit)
         refuses("counts losses of", accountant.spend, 0.1, unit=other)
+
+
+@pytest.mark.parametrize("part", ["one row", "one visit, in a hospital", "day of one clinic"])
+def test_units_of_people_are_of_people_whatever_their_parts_are_called(part):
+    for groups, where in itertools.product(("id", "of one, by", True, None), ("", " in one cloud")):
+        assert kind_of_unit(all_of_one_person(part, groups, where)) == "person"
 
 
 def test_accountant_adds_all_units_of_people():
