@@ -16,7 +16,7 @@ NO_STATISTIC = {
     # Tried with functions of clouds.
     "sensitivity", "upper", "filtration", "clipped_share",
     # All runs of a search draw more than it costs: tests/privacy/test_best_of_runs.py.
-    "law", "max_runs", "pad", "estimator", "param_grid", "cv", "scoring", "score_share",
+    "law", "max_runs", "pad", "estimator", "param_grid", "cv", "scoring",
 }  # fmt: skip
 # Values beside the default of parameters that are neither words nor Boolean, and what a word needs
 # to have an effect.

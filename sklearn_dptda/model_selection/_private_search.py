@@ -108,9 +108,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         a mixture), ``"inertia"`` (of k-means), or a tuple of a function of (estimator, X, y), and
         the lowest and the highest score. The function returns one score for each row, which must
         depend on the fitted estimator and on this row alone. A row for which it raises an error
-        has the lowest score.
-    score_share : float, default=0.1
-        Share of the loss of a run that a private score costs, in (0, 0.9].
+        has the lowest score. It costs a tenth of the loss of a run.
     cv : int, cross-validation generator or iterable, default=5
         Splits of the cross-validation on a release.
     pad : bool, default=False
@@ -193,7 +191,6 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         "law": [StrOptions({"reciprocal", "geometric"}), "array-like"],
         "max_runs": [Interval(Integral, 1, 100, closed="both")],
         "scoring": [str, callable, tuple, list, None],
-        "score_share": [Interval(Real, 0, 0.9, closed="right")],
         "cv": ["cv_object"],
         "pad": ["boolean"],
         "accountant": [PrivacyAccountant, None],
@@ -210,7 +207,6 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         law: str | Sequence[int] = "reciprocal",
         max_runs: int = 30,
         scoring: Any = None,
-        score_share: float = 0.1,
         cv: Any = 5,
         pad: bool = False,
         accountant: PrivacyAccountant | None = None,
@@ -223,7 +219,6 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         self.law = law
         self.max_runs = max_runs
         self.scoring = scoring
-        self.score_share = score_share
         self.cv = cv
         self.pad = pad
         self.accountant = accountant

@@ -49,6 +49,8 @@ from sklearn_dptda.privacy._risk import Curve, LossLaw
 
 # The accountant of a run refuses a run that is dearer than planned, up to rounding.
 _ROUNDING = 1 + 1e-9
+# Share of the loss of a run that a private score costs. It decides about accuracy only.
+_SCORE_SHARE = 0.1
 # Bits of the number that decides between runs with equal scores.
 _TIE_BITS = 62
 # The scale of all epsilons of the candidates is found up to this share.
@@ -124,7 +126,7 @@ class SearchPlan:
         budgets = [(float(each.epsilon), float(each.delta)) for each in sums]
         budget, noise = _largest(sums), None
         if score is not None:
-            noise = _score_noise(float(search.score_share), first, laws, budget)
+            noise = _score_noise(_SCORE_SHARE, first, laws, budget)
             extra = Sums.of([(noise.charge, 1)])
             sums = [each.plus(extra) for each in sums]
             laws = [None if law is None else law + noise.loss_law for law in laws]

@@ -121,15 +121,15 @@ def test_score_of_rows_is_paid_as_its_share():
 
     def cost(estimator, scoring):
         grid = [{"epsilon": [1.0]}]
-        search = PrivateSearchCV(estimator, grid, scoring=scoring, score_share=0.2, law=[1])
+        search = PrivateSearchCV(estimator, grid, scoring=scoring, law=[1])
         return planned_loss(search, X, method="fit").total()
 
-    # Squares of Gaussian parameters add up, and four parts of five are those of the run.
+    # Squares of Gaussian parameters add up, and nine parts of ten are those of the run.
     mu = brentq(lambda mu: delta(mu, 1.0) - 1e-6, 1e-3, 10)
-    epsilon = brentq(lambda epsilon: delta(mu / math.sqrt(0.8), epsilon) - 1e-6, 1, 10)
+    epsilon = brentq(lambda epsilon: delta(mu / math.sqrt(0.9), epsilon) - 1e-6, 1, 10)
     assert cost(MIXTURE, "log_likelihood") == (pytest.approx(epsilon, rel=2e-3), 1e-6)
     kmeans = DPLloyd(bounds=(-2.5, 3), delta=0)
-    assert cost(kmeans, "inertia") == (pytest.approx(1.25, rel=1e-9), 0.0)
+    assert cost(kmeans, "inertia") == (pytest.approx(1 / 0.9, rel=1e-9), 0.0)
 
 
 def test_search_of_a_given_epsilon_scales_its_candidates():
@@ -504,7 +504,6 @@ def test_search_warns_of_noise_before_it_pays(clouds):
         ({"law": [1.5, 1]}, "law=.* must be"),
         ({"law": [1] * 7}, "law=.* must be"),
         ({"max_runs": 101}, "max_runs"),
-        ({"score_share": 0.95}, "score_share"),
         ({"estimator": None}, "estimator and param_grid must be given"),
         ({"estimator": DPMoG()}, "needs bounds in numbers"),
         ({"estimator": DPMoG(bounds=(0, 1), random_state=0)}, "random_state must be None"),
