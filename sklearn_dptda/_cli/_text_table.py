@@ -201,6 +201,8 @@ def read_text(
 def _records(path, raw, skip_lines, comment, header):
     """Return the lines that are records or names, and how many others there are of each kind."""
     left_out = {}
+    if skip_lines < 0 or comment == "":
+        raise ValueError("--skip-lines takes a number of lines, and --comment a mark, or none.")
     if skip_lines:
         lines = raw.split(b"\n", skip_lines)
         raw, left_out["skipped"] = lines[-1] if len(lines) > skip_lines else b"", skip_lines

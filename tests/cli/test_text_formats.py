@@ -259,6 +259,9 @@ def test_read_table_keeps_rows_of_empty_cells(tmp_path):
     ("options", "message"),
     [
         ({"separator": "::"}, "takes one character"),
+        ({"skip_lines": -1}, "--skip-lines takes a number of lines"),
+        ({"comment": ""}, "--comment a mark, or none"),
+        ({"skip_lines": 9}, "is empty"),
         ({"encoding": "punycode"}, "not a text file in"),
     ],
 )
