@@ -79,6 +79,7 @@ def test_read_table_takes_formats_as_they_come(tmp_path, capsys, content, encodi
         ("#12,3.5\n//b,5\n14,7\n", "lines that begin with #. Pass --comment '#'"),
         ("1,3.5\n2,5\n%,7\n", "lines that begin with %. Pass --comment '%'"),
         ("1 2\n3 4 5.5\n6 7 8.5\n6 7 9\n", "Pass --skip-lines 1 if the first 1 line"),
+        ("2 rows\n3,4,5.5,7\n6,7,8.5,7\n", "first line .* has 1 cell.*Pass --skip-lines 1"),
         ("1,2.5\n3,4,5\n6,8.5\n", "1 of 3 do not have the 2 cells"),
         ("1,2.5\n3\n6,8.5\n4,5,6\n", "2 of 4 do not have the 2 cells"),
     ],
