@@ -328,7 +328,7 @@ def test_command_line_warns_of_forgotten_ids(name, is_seen, tmp_path, monkeypatc
     rows = "\n".join(f"{i % 7},{i % 5},{i}" for i in range(200))
     (tmp_path / "points.csv").write_text(f"x,y,{name}\n{rows}\n")
     box = ["--bounds", "-3", "400", "--resolution", "5", "--epsilon", "1"]
-    assert main(["diagram", "points.csv", *box]) == 0
+    assert main(["diagram", "points.csv", "--header", *box]) == 0
     assert ("identify people or rows" in capsys.readouterr().err) == is_seen
 
 

@@ -93,12 +93,16 @@ def columns_of(path, array):
 
 def _of_frame(frame):
     """Return the names and columns of a pandas frame."""
-    # Categories and other types of pandas have no array of their own.
-    columns = [
-        column.to_numpy(None if column.dtype.kind in "biufcM" else object)
-        for _, column in frame.items()
-    ]
-    return [str(name) for name in frame.columns], columns
+    return [str(name) for name in frame.columns], [_array_of(c) for _, c in frame.items()]
+
+
+def _array_of(column):
+    """Return a column as an array; equal texts of a dictionary stay one object."""
+    if hasattr(column, "cat"):
+        # The code of a missing value is -1.
+        texts = np.append(column.cat.categories.to_numpy(object), np.array([None], dtype=object))
+        return texts[column.cat.codes.to_numpy()]
+    return column.to_numpy(None if column.dtype.kind in "biufcM" else object)
 
 
 def _refuse_inflated(path, declared):

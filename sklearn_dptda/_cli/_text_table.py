@@ -182,7 +182,8 @@ def read_text(
     if header is None and not is_ragged and abs(len(best.rows[0]) - best.width) > 1:
         raise UnclearLines(
             f"the first line of {path} has {len(best.rows[0])} cell(s), and the others have "
-            f"{best.width}. Pass --skip-lines {skip_lines + 1} if it is neither a record nor names.",
+            f"{best.width}. Pass --skip-lines {skip_lines + 1} if it is neither a record nor "
+            "names.",
             skip_lines=skip_lines + 1,
         )
     if header is None and not is_ragged and may_be_names(best.rows, best.decimal):

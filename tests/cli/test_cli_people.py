@@ -124,7 +124,7 @@ def test_groups_option_drops_ids_with_their_rows(folder):
     means = []
     for points, ids in ((gaps, IDS), (gaps[kept], IDS[kept])):
         write(folder / "visits.csv", points, ids)
-        more = ["--groups", "1", "--drop-incomplete", "--seed", "0", "--force"]
+        more = ["--header", "--groups", "1", "--drop-incomplete", "--seed", "0", "--force"]
         assert call("cluster", *more) == 0
         means.append(written(folder)["means"])
     assert means[0] == means[1]

@@ -184,6 +184,19 @@ def test_estimators_of_rows_warn_of_pure_noise(private, rows, rng):
         clone(private).set_params(**options).fit(rng.normal(size=(5000, 2)) * [1, 0.1])
 
 
+@pytest.mark.parametrize("private", [DPLloyd(2), DPMoG(2)], ids=str)
+def test_warning_of_pure_noise_is_a_function_of_the_release(private, rng):
+    found = set()
+    for seed in range(40):
+        fitted = clone(private).set_params(bounds=(-4, 4), random_state=seed)
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            fitted.fit(rng.normal(size=(40, 2)))
+        warned = any("than noise can produce" in str(each.message) for each in caught)
+        assert warned == fitted.within_noise_.all()
+        found.add(warned)
+    assert found == {False, True}
+
+
 def test_dp_mog_samples_follow_the_mixture():
     X, _ = make_blobs(3000, centers=3, random_state=0)
     private = DPMoG(3, 5.0, bounds=(-15, 15), random_state=0).fit(X)
