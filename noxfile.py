@@ -4,9 +4,8 @@ import nox
 
 nox.options.sessions = ["oldest", "latest", "types"]
 
-# The lower bounds of pyproject.toml, with which .ci/style/project.py compares this list. The
-# last entries are indirect dependencies that cause warnings if they are newer than the packages
-# that use them.
+# The lower bounds of pyproject.toml. The last entries are indirect dependencies that cause warnings
+# if they are newer than the packages that use them.
 OLDEST = [
     "gudhi==3.11.*",
     "joblib==1.4.*",

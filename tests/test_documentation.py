@@ -1,4 +1,4 @@
-"""What the documentation computes is what it says. ``.ci/style/pages.py`` only reads it."""
+"""What the documentation computes is what it says. ``.ci/style`` only reads it."""
 
 import re
 import warnings

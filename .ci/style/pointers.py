@@ -1,54 +1,49 @@
 """Code names its proofs, proofs name their code and tests, and both exist."""
 
 import re
-from functools import cache
+import runpy
+from pathlib import Path
 
-from _project import DOC, PACKAGE, ROOT, shown, sources, text_of, too_few
-
-THEORY = DOC / "theory"
-STEPS = DOC / "step_by_step.md"
+from files import pages, sources, text_of
 
 PROOF = re.compile(r'doc/theory/(\w+\.md), "([^"]+)"\.')
 POINTERS = re.compile(r"Code: (.+?)\. Test: (.+)\.")
 LINK = re.compile(r"\[`([^`]+)`\]\(([^)]+)\)")
-NAMED = re.compile(r"\[`[^`]+`\]\(([^)]+)\) \(((?:`\w+`(?:, )?)+)\)")
+# A file in backticks, which may be a link.
+FILE = r"`([\w./]+\.(?:py|md|rst))`(?:\]\([^)]*\))?"
+# Names in brackets after a file, or in the next cell of a table.
+NAMED = re.compile(FILE + r" (?:\(([^)]+)\)|\| ([^|]+) \|)")
 
-# Sections without a theorem, a sensitivity or a mechanism, and their content.
+# Sections without a theorem, a sensitivity or a mechanism.
 STATE_NOTHING = {
-    ("accuracy.md", "How far apart they are"): "measurements",
-    ("accuracy.md", "Slips of the text, in short"): "a summary of the sections above",
-    ("error_bounds.md", "What it does not say"): "limits of the sections above",
-    ("exact_sampler.md", "Limits"): "running times",
-    ("graphs.md", "What nodes are"): "a definition",
-    ("graphs.md", "Two ends of a pair"): "limits of the sections above",
-    ("graphs.md", "References"): "literature",
-    ("metric_privacy.md", "Diagrams"): "an application of the sections above",
-    ("private_peaks.md", "What it cannot see"): "limits of the sections above",
-    ("private_profiles.md", "Measured"): "measurements",
+    # Measurements, and a summary of other sections.
+    "accuracy.md": {"How far apart they are", "Slips of the text, in short"},
+    # Limits of other sections.
+    "error_bounds.md": {"What it does not say"},
+    # Running times.
+    "exact_sampler.md": {"Limits"},
+    # A definition, limits of other sections, and literature.
+    "graphs.md": {"What nodes are", "Two ends of a pair", "References"},
+    # An application of other sections.
+    "metric_privacy.md": {"Diagrams"},
+    # Limits of other sections.
+    "private_peaks.md": {"What it cannot see"},
+    # Measurements.
+    "private_profiles.md": {"Measured"},
 }
+# The faults of the project are read by the command that plants them.
+MUTANTS = Path(__file__).resolve().parents[2] / "tests" / "mutants" / "__main__.py"
 
 
-@cache
-def theory_pages():
+def theory_pages(root):
     """Return the pages with proofs."""
-    return tuple(path for path in sorted(THEORY.glob("*.md")) if path.name != "index.md")
+    found = sorted((root / "doc" / "theory").glob("*.md"))
+    return [path for path in found if path.name != "index.md"]
 
 
-def sections(text):
-    """Yield headings of the second level and the text below each."""
-    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
-        heading, _, body = section.partition("\n")
-        yield heading.strip(), body
-
-
-@cache
-def headings_of_pages():
-    """Return the set of headings of each page with proofs."""
-    return {
-        path.name: {heading for heading, _ in sections(text_of(path))}
-        | set(re.findall(r"^# (.+)$", text_of(path), flags=re.MULTILINE))
-        for path in theory_pages()
-    }
+def sections(page):
+    """Return headings of the second level, and the text below each."""
+    return re.findall(r"^## (.+)\n((?:(?!## ).*\n?)*)", text_of(page), flags=re.MULTILINE)
 
 
 def proofs_of(source):
@@ -59,31 +54,7 @@ def proofs_of(source):
         yield found.groups() if found else None
 
 
-def wrong_proofs(source, headings):
-    """Return pointers that name no heading of ``headings``, which has a set for each page."""
-    return [
-        pointer
-        for pointer in proofs_of(source)
-        if pointer is None or pointer[1] not in headings.get(pointer[0], ())
-    ]
-
-
-def is_defined(name, path):
-    """Tell whether a file has a function or a class with this name."""
-    return re.search(rf"^ *(?:def|class) {name}\b", text_of(path), flags=re.MULTILINE) is not None
-
-
-def wrong_names(text, folder):
-    """Return names in brackets after a link that the linked file does not define."""
-    return [
-        f"{link}: {name}"
-        for link, names in NAMED.findall(text)
-        for name in re.findall(r"\w+", names)
-        if (folder / link).is_file() and not is_defined(name, folder / link)
-    ]
-
-
-def wrong_links(line, folder):
+def wrong_links(line, folder, root):
     """Yield what is wrong with the links of a line ``Code: ... Test: ...`` on a page of a folder.
 
     Code is named relative to the package, and tests relative to the project.
@@ -92,116 +63,120 @@ def wrong_links(line, folder):
     code, tests = (LINK.findall(part) for part in found.groups()) if found else ([], [])
     if not code or not tests:
         yield f"{line!r} is not of the form `Code: [links]. Test: [links].`"
-    for base, links in ((PACKAGE, code), (ROOT, tests)):
+    for base, links in ((root / "sklearn_dptda", code), (root, tests)):
         for name, link in links:
             target = (folder / link).resolve()
             if target != (base / name).resolve():
                 yield f"the link {name} leads to {link}: it must lead to the file that it names"
             elif not target.is_file():
                 yield f"{link} does not exist: name the file that has replaced it"
-            elif base is ROOT and "def test_" not in text_of(target):
+            elif base is root and "def test_" not in text_of(target):
                 yield f"{link} has no tests: name the file that has them"
 
 
-def wrong_steps(page):
-    """Return files that a page names and that do not exist, and names that theirs do not define."""
-    wrong = [
-        path
-        for path in re.findall(r"`([\w./]+\.(?:py|md|rst))`", page)
-        if not (PACKAGE / path).is_file() and not (ROOT / path).is_file()
-    ]
-    for path, names in re.findall(r"^\| `([\w/]+\.py)` \| ([^|]+) \|", page, flags=re.MULTILINE):
-        if path not in wrong:
-            wrong += [
-                f"{path}: {name}"
-                for name in re.findall(r"`(\w+)`", names)
-                if not is_defined(name, PACKAGE / path)
-            ]
-    return wrong
-
-
-def proofs_that_do_not_exist(checked=None):
+def proofs_that_do_not_exist(root):
     """Name pointers from code to sections of the theory that do not exist."""
-    for path in sources() if checked is None else checked:
-        for pointer in wrong_proofs(text_of(path), headings_of_pages()):
-            what = '"Proof: " is not followed by a page and a heading'
-            if pointer is not None:
-                what = f'doc/theory/{pointer[0]} has no section "{pointer[1]}"'
-            yield f'{shown(path)}: {what}. Write `Proof: doc/theory/NAME.md, "Heading".`'
+    headings = {
+        page.name: {heading for heading, _ in sections(page)}
+        | set(re.findall(r"^# (.+)$", text_of(page), flags=re.MULTILINE))
+        for page in theory_pages(root)
+    }
+    form = 'Write `Proof: doc/theory/NAME.md, "Heading".`'
+    for path in sources(root):
+        for pointer in proofs_of(text_of(path)):
+            if pointer is None:
+                yield path, f'"Proof: " is not followed by a page and a heading. {form}'
+            elif pointer[1] not in headings.get(pointer[0], ()):
+                yield path, f'doc/theory/{pointer[0]} has no section "{pointer[1]}". {form}'
 
 
-def statements_without_code_and_test(checked=None):
+def statements_without_code_and_test(root):
     """Name sections of the theory without valid links to their code and their tests."""
-    for page in theory_pages() if checked is None else checked:
-        for heading, body in sections(text_of(page)):
-            where = f'{shown(page)}, "{heading}"'
+    for page in theory_pages(root):
+        exempt = STATE_NOTHING.get(page.name, set())
+        for heading in sorted(exempt - {heading for heading, _ in sections(page)}):
+            yield page, f'it has no section "{heading}". Remove it from STATE_NOTHING'
+        for heading, body in sections(page):
             lines = [line for line in body.splitlines() if line.startswith(("Code:", "Test:"))]
-            if (page.name, heading) in STATE_NOTHING:
-                if lines:
-                    yield f"{where}: it names code. Remove it from STATE_NOTHING of pointers.py"
-            elif not lines:
-                yield f"{where}: say where the code and the test are, or why there are none"
-            else:
-                for line in lines:
-                    for what in wrong_links(line, page.parent):
-                        yield f"{where}: {what}"
+            if heading in exempt and lines:
+                yield page, f'"{heading}": it names code. Remove it from STATE_NOTHING'
+            elif heading not in exempt and not lines:
+                yield page, f'"{heading}": say where the code and the test are'
+            for line in lines:
+                for what in wrong_links(line, page.parent, root):
+                    yield page, f'"{heading}": {what}'
 
 
-def names_that_do_not_exist(checked=None):
-    """Name functions and tests that the theory names and that their files do not define."""
-    for page in theory_pages() if checked is None else checked:
-        for wrong in wrong_names(text_of(page), page.parent):
-            yield f"{shown(page)}: {wrong} is not defined there. Name what has replaced it"
-
-
-def code_that_does_not_point_back(checked=None):
+def code_that_does_not_point_back(root):
     """Name code that a section of the theory links, and that does not name its page."""
-    for page in theory_pages() if checked is None else checked:
-        for heading, body in sections(text_of(page)):
-            for code, _ in POINTERS.findall(body):
+    for page in theory_pages(root):
+        for heading, body in sections(page):
+            for name, _ in LINK.findall(" ".join(code for code, _ in POINTERS.findall(body))):
+                path = root / "sklearn_dptda" / name
                 # Links to files that do not exist are named by another rule.
-                for path in (PACKAGE / name for name, _ in LINK.findall(code)):
-                    if path.is_file() and page.name not in {
-                        pointer[0] for pointer in proofs_of(text_of(path)) if pointer
-                    }:
-                        yield (
-                            f"{shown(path)}: {page.name} names this file as the code of "
-                            f'"{heading}". Point back: `Proof: doc/theory/{page.name}, "..."`'
-                        )
+                if path.is_file() and page.name not in {
+                    pointer[0] for pointer in proofs_of(text_of(path)) if pointer
+                }:
+                    yield (
+                        path,
+                        f'{page.name} names this file as the code of "{heading}". Point back: '
+                        f'`Proof: doc/theory/{page.name}, "..."`',
+                    )
 
 
-def old_exceptions():
-    """Name entries of ``STATE_NOTHING`` whose section does not exist or that give no reason."""
-    for (page, heading), reason in STATE_NOTHING.items():
-        if heading not in headings_of_pages().get(page, ()) or not reason:
-            yield (
-                f'.ci/style/pointers.py: "{heading}" of {page} in STATE_NOTHING does not exist, '
-                "or has no reason. Remove it or correct it"
-            )
+def pointing_pages(root):
+    """Return the pages that name files, and functions and tests in them."""
+    return [*theory_pages(root), root / "doc" / "guarantees.md", root / "doc" / "step_by_step.md"]
 
 
-def steps_that_are_not_in_the_code(page=STEPS):
-    """Name files and functions on the page of a release that do not exist."""
-    for wrong in wrong_steps(text_of(page)):
-        yield f"{shown(page)}: {wrong} does not exist. Name what has replaced it"
+def file_of(name, root):
+    """Return a file that is named relative to the package or to the project; None without it."""
+    found = [root / "sklearn_dptda" / name, root / name]
+    return next((path for path in found if path.is_file()), None)
 
 
-def little_was_read():
-    """Report that the pages with proofs, the pointers to them or the steps were not found."""
-    where = ".ci/style/pointers.py"
-    n_pointers = sum(len(list(proofs_of(text_of(path)))) for path in sources())
-    n_steps = len(re.findall(r"^\| `", text_of(STEPS), flags=re.MULTILINE))
-    yield from too_few(where, "pages with proofs", len(theory_pages()), 15)
-    yield from too_few(where, "pointers to proofs", n_pointers, 81)
-    yield from too_few(where, "rows of tables in doc/step_by_step.md", n_steps, 31)
+def names_of(page):
+    """Return files, and the names that a page gives for them."""
+    return [
+        (file, name)
+        for file, bracket, cell in NAMED.findall(text_of(page))
+        for name in re.findall(r"`(\w+)`", bracket + cell)
+    ]
 
 
-RULES = (
-    proofs_that_do_not_exist,
-    statements_without_code_and_test,
-    names_that_do_not_exist,
-    code_that_does_not_point_back,
-    old_exceptions,
-    steps_that_are_not_in_the_code,
-    little_was_read,
-)
+def names_that_do_not_exist(root):
+    """Name functions and tests that pages name and that their files do not define."""
+    for page in pointing_pages(root):
+        for file, name in names_of(page):
+            path = file_of(file, root)
+            definition = rf"^ *(?:def|class) {name}\b"
+            if path and not re.search(definition, text_of(path), flags=re.MULTILINE):
+                yield page, f"{file} does not define {name}. Name what has replaced it"
+
+
+def files_that_do_not_exist(root):
+    """Name files that pages name and that do not exist.
+
+    Sphinx follows the links of all pages in ``doc``, but not those of pages beside it.
+    """
+    for page in pages(root):
+        text = text_of(page)
+        named = re.findall(r"\bexamples/[\w/]+\.py", text)
+        for names in re.findall(r"python -m benchmarks ([\w ]+)", text):
+            named += [f"benchmarks/{name}.py" for name in names.split()]
+        if page.parent == root:
+            links = re.findall(r"\]\(([^)#\s]+)", text)
+            named += [link for link in links if not re.match(r"\w+:", link)]
+        if page in pointing_pages(root):
+            named += re.findall(FILE, text)
+        for name in sorted({*named}):
+            if not (root / name).exists() and file_of(name, root) is None:
+                yield page, f"{name} does not exist. Name what has replaced it"
+
+
+def faults_that_cannot_be_planted(root):
+    """Name faults of ``tests/mutants`` that the code has outgrown."""
+    runner = runpy.run_path(str(MUTANTS), run_name="runner")
+    for problem in runner["faults_that_cannot_be_planted"](root):
+        where, _, what = problem.partition(": ")
+        yield root / where, what
