@@ -126,7 +126,8 @@ def code_that_does_not_point_back(root):
 
 def pointing_pages(root):
     """Return the pages that name files, and functions and tests in them."""
-    return [*theory_pages(root), root / "doc" / "guarantees.md", root / "doc" / "step_by_step.md"]
+    pages = (root / "doc" / name for name in ("guarantees.md", "step_by_step.md"))
+    return [*theory_pages(root), *(page for page in pages if page.exists())]
 
 
 def file_of(name, root):
