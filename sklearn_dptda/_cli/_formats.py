@@ -5,6 +5,7 @@ what a format does not say, such as whether the first row of a sheet contains na
 """
 
 import gzip
+import warnings
 import zipfile
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -13,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklearn_dptda._cli._text_table import UnclearLines, before_pandas_31, may_be_names
+from sklearn_dptda._cli._terminal import tell
+from sklearn_dptda._cli._text_table import UnclearLines, before_pandas_31, read_text
 
 # Largest size of a decompressed table, in bytes and as a multiple of the size of its file. Either
 # of them may be exceeded, but not both.
@@ -62,8 +64,21 @@ def reading(path, what):
         raise ValueError(f"{path} is not {what}.") from None
 
 
+# Files of these suffixes would be read as texts, or by no reader.
+_TO_CONVERT = {
+    ".obj": "PLY",
+    ".stl": "PLY",
+    ".pcd": "PLY",
+    ".xls": "XLSX",
+    ".por": "SAV",
+    ".h5": "Parquet",
+}
+
+
 def text_of(path):
     """Return the bytes of a text file, which may be compressed by gzip."""
+    if target := _TO_CONVERT.get(suffix_of(path)):
+        raise ValueError(f"{path} is in a format that is not read: convert it to {target} or CSV.")
     raw = path.read_bytes()
     if raw.startswith(_GZIP):
         most = max(MAX_INFLATED_BYTES, _MAX_INFLATION * len(raw))
@@ -197,29 +212,20 @@ def _json(path, how):
 def _sheet(path, how):
     import pandas as pd
 
-    sheet, header = how["key"] or "0", how.get("header")
-    with reading(path, "a workbook"):
-        frame = pd.read_excel(
-            path,
-            header=None,
-            sheet_name=int(sheet) if sheet.isdecimal() else sheet,
-            skiprows=how.get("skip_lines", 0),
-            dtype=object,
-        )
-    first = [["" if pd.isna(c) else str(c) for c in row] for row in frame.head(200).to_numpy()]
-    if not first:
-        raise ValueError(f"{path} is empty.")
-    if header is None and may_be_names(first):
-        raise UnclearLines(
-            f"the first row of {path} may contain the names of the columns. Pass --header if it "
-            "does, or --no-header if it is a record.",
-            header=True,
-        )
-    columns = [column.to_numpy() for _, column in frame.iloc[int(bool(header)) :].items()]
-    columns = [
-        c.astype(float) if all(isinstance(v, int | float) for v in c) else c for c in columns
-    ]
-    return first[0] if header else None, columns
+    sheet = how["key"] or "0"
+    with reading(path, "a workbook with this sheet"), warnings.catch_warnings(action="ignore"):
+        name = int(sheet) if sheet.isdecimal() else sheet
+        frame = pd.read_excel(path, header=None, sheet_name=name, dtype=object)
+        # The rules for lines of texts hold for rows of a sheet.
+        rows = frame.dropna(how="all").to_csv(header=False, index=False)
+    lines = {name: how[name] for name in ("header", "skip_lines", "texts") if name in how}
+    stated = {"separator": ",", "decimal": ".", "encoding": "utf-8", "comment": "none"}
+    names, columns, _, notes = read_text(path, rows.encode(), **stated, **lines)
+    if n_blank := int(frame.isna().all(axis=1).sum()):
+        notes.append(f"{n_blank:,} blank row(s) of {path} are no records.")
+    for note in notes:
+        tell(f"note: {note}")
+    return names, columns
 
 
 def _by_pandas(name, what, **options):

@@ -114,7 +114,9 @@ def suggestions(path, facts, table, columns=None, is_proposed=False):
     words = _words_for(facts)
     shared = [shlex.quote(str(path))]
     if table.form is not None:
-        shared += [str(table.form), "HEADER_OR_NO_HEADER" if is_proposed else _header(table)]
+        shared.append(str(table.form))
+    if table.form is not None or suffix_of(Path(path)) in (".xlsx", ".ods"):
+        shared.append("HEADER_OR_NO_HEADER" if is_proposed else _header(table))
     if (groups := facts.groups()) is not None:
         shared += ["--groups", words[groups]]
     found = []

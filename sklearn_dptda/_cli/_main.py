@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import re
 import sys
 import warnings
 from functools import partial
@@ -43,6 +44,8 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self._given = set()
+        # Without it, -1e2 would be an option.
+        self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
 
     def error(self, message):
         raise ValueError(f"{message} (see '{self.prog} --help')")

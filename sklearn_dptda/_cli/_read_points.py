@@ -161,13 +161,13 @@ def read_table(
         for note in notes:
             tell(f"note: {note}")
     else:
-        names, found = known.read(path, {"key": key, **how})
+        names, found = known.read(path, {"key": key, "texts": texts, **how})
     width, owner, ids = len(found), None, None
     if groups is not None:
-        owner = column_place("--groups", groups, names, width)
+        owner = column_place("--groups", groups, names, range(width))
         ids = _ids(path, found[owner], groups)
     if columns is not None:
-        places = column_places("--columns", columns, names, width)
+        places = column_places("--columns", columns, names, range(width))
         if owner in places:
             raise ValueError(f"--columns names the column of --groups, {groups!r}: leave it out.")
     else:
@@ -188,31 +188,34 @@ def read_table(
     names = None if names is None else [names[place] for place in places]
     labels = [ColumnLabel(p, None if names is None else names[i]) for i, p in enumerate(places)]
     if fill or drop_incomplete:
-        found, kept = _without_gaps(found, names, fill, drop_incomplete, form)
+        found, kept = _without_gaps(found, names, places, fill, drop_incomplete, form)
         ids = None if ids is None else ids[kept]
     return Table(path, names, found, labels, ids, form)
 
 
-def column_places(option, typed, names, width):
-    """Return the places of the columns that an option names, and refuse to name one twice."""
+def column_places(option, typed, names, numbers):
+    """Return the places of the columns that an option names, and refuse to name one twice.
+
+    ``numbers`` are those of the columns in the file.
+    """
     places = {}
     for name in typed:
-        place = column_place(option, name, names, width)
+        place = column_place(option, name, names, numbers)
         if place in places:
             raise ValueError(f"{option} names the column {name!r} twice: name it once.")
         places[place] = name
     return list(places)
 
 
-def column_place(option, name, names, width):
+def column_place(option, name, names, numbers):
     """Return the place of a column that an option names, by its name or number from 0."""
     if names is not None and name in names:
         if names.count(name) > 1:
             raise ValueError(f"{option}: several columns are named {name!r}: give a number from 0.")
         return names.index(name)
-    if name.isdecimal() and int(name) < width:
-        return int(name)
-    raise ValueError(f"{option}: there is no column {name!r} among the {width} columns.")
+    if name.isdecimal() and int(name) in numbers:
+        return list(numbers).index(int(name))
+    raise ValueError(f"{option}: there is no column {name!r} among the {len(numbers)} columns.")
 
 
 def _ids(path, column, name):
@@ -291,12 +294,12 @@ def _numbers(column, decimal="."):
     return numbers, texts
 
 
-def _without_gaps(columns, names, fill, drops, form=None):
+def _without_gaps(columns, names, numbers, fill, drops, form=None):
     """Fill gaps, and leave out the rows that still have some.
 
     Returns the columns, and which rows of the original ones they are.
     """
-    constants = _constants(names, len(columns), fill)
+    constants = _constants(names, numbers, fill)
     decimal, filled = "." if form is None else form.decimal, []
     kept = np.ones(len(columns[0]), dtype=bool)
     for place, column in enumerate(columns):
@@ -322,15 +325,15 @@ def _without_gaps(columns, names, fill, drops, form=None):
     return [column[kept] for column in filled], kept
 
 
-def _constants(names, width, fill):
+def _constants(names, numbers, fill):
     """Return the constant of each column that has one, by its place."""
     pairs = [text.rpartition("=") for text in fill]
     for_all = [value for _, equals, value in pairs if not equals]
     if len(for_all) > 1:
         raise ValueError("--fill takes one VALUE for all columns; others as NAME=VALUE.")
     named = [(name, value) for name, equals, value in pairs if equals]
-    places = column_places("--fill", [name for name, _ in named], names, width)
-    found = dict.fromkeys(range(width), for_all[0]) if for_all else {}
+    places = column_places("--fill", [name for name, _ in named], names, numbers)
+    found = dict.fromkeys(range(len(numbers)), for_all[0]) if for_all else {}
     return found | dict(zip(places, (value for _, value in named), strict=True))
 
 

@@ -282,10 +282,10 @@ class Synthesize(_RowCommand):
         self.columns = table.names or [f"x{j}" for j in range(len(table.columns))]
         # Columns without names have their numbers in the file.
         self.known = table.names or [str(label.place) for label in table.labels]
+        self.numbers = [label.place for label in table.labels]
         refuse_formulas("names of columns", self.columns)
         choices = self._by_place("--categories", self.categories)
-        width = len(self.columns)
-        self.integers = column_places("--integers", args.integers, self.known, width)
+        self.integers = column_places("--integers", args.integers, self.known, self.numbers)
         if not choices.keys().isdisjoint(self.integers):
             raise ValueError(
                 "--integers names a column of --categories: name it in one of the two options only."
@@ -298,8 +298,7 @@ class Synthesize(_RowCommand):
 
     def _by_place(self, option, pairs):
         """Return the value of each column for which an option has a pair of a name and a value."""
-        width = len(self.columns)
-        places = column_places(option, [name for name, _ in pairs], self.known, width)
+        places = column_places(option, [name for name, _ in pairs], self.known, self.numbers)
         return {place: value for place, (_, value) in zip(places, pairs, strict=True)}
 
     def release(self, rows):
@@ -354,7 +353,7 @@ def _typed(table, choices, keeps_gaps):
     if numeric:
         typed[:, numeric] = numbers
     for j in choices:
-        texts = [str(cell) for cell in columns[j]]
+        texts = ["" if cell is None else str(cell) for cell in columns[j]]
         gaps = [keeps_gaps and t not in choices[j] and is_empty(t) for t in texts]
         typed[:, j] = [None if gap else t for t, gap in zip(texts, gaps, strict=True)]
         if other := sum(t is not None and t not in choices[j] for t in typed[:, j]):

@@ -250,11 +250,11 @@ def _names(path, names, columns):
         # behind the last cell.
         is_open = columns[-1].dtype.kind == "f" and np.isnan(columns[-1]).all()
         return [*names, ""] if is_open else ["", *names]
-    if len(names) != width:
+    if len(names) != width or names.count("") > 1:
         raise ValueError(
-            f"the first line of {path} does not have the {width} cells of the table, so it cannot "
-            "contain the names of the columns. Pass --no-header if it is a record, or --skip-lines "
-            "with the number of lines before the names."
+            f"the first line of {path} does not have {width} names for the columns of the table, "
+            "so it cannot contain the names of the columns. Pass --no-header if it is a record, or "
+            "--skip-lines with the number of lines before the names."
         )
     return names
 

@@ -98,7 +98,7 @@ def test_records_of_a_file_are_the_records_that_are_read(name, tmp_path):
 
 def test_sheets_ask_whether_their_first_row_contains_names(tmp_path):
     write_sheet(tmp_path / "a.xlsx", FRAME, True)
-    with pytest.raises(ValueError, match=r"first row .* may contain the names"):
+    with pytest.raises(ValueError, match=r"first line .* may contain the names"):
         read_table(tmp_path / "a.xlsx")
     frame = FRAME.assign(job=["cook", None] * 20)
     write_sheet(tmp_path / "a.xlsx", frame, True)
@@ -134,7 +134,9 @@ def test_other_files_are_refused_by_their_name(start, tmp_path):
 def test_a_missing_library_is_named(tmp_path, monkeypatch):
     write_sheet(tmp_path / "a.xlsx", FRAME, False)
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
-    with pytest.raises(ValueError, match=r"is a workbook\. To read it, install openpyxl, or save"):
+    with pytest.raises(
+        ValueError, match=r"is a workbook with this sheet\. To read it, install openpyxl, or save"
+    ):
         read_table(tmp_path / "a.xlsx")
 
 
@@ -257,3 +259,49 @@ def test_look_says_how_a_network_is_released(tmp_path, capsys):
     (tmp_path / "a.json").write_text(json.dumps([{"age": 3, "job": "cook"}] * 30))
     assert main(["look", str(tmp_path / "a.json")]) == 0
     assert "30 rows, 2 columns" in capsys.readouterr().out
+
+
+def test_sheets_follow_the_rules_of_lines(tmp_path, capsys):
+    rows = [["A title", None], [None, None], ["x", "y"], [1.5, 2], [None, None], [3, 4], [5, 6]]
+    path = tmp_path / "a.xlsx"
+    pd.DataFrame(rows).to_excel(path, index=False, header=False)
+    with pytest.raises(ValueError, match="may contain the names"):
+        read_table(path)
+    table = read_table(path, skip_lines=1, header=True)
+    assert table.numbers().tolist() == [[1.5, 2], [3, 4], [5, 6]] and table.names == ["x", "y"]
+    assert "2 blank row(s)" in capsys.readouterr().err
+    wide = pd.DataFrame([["A title", None, None], ["x", "y", "z"], [1.5, 2, 3], [3, 4, 5]])
+    wide.to_excel(path, index=False, header=False)
+    with pytest.raises(ValueError, match=r"cannot contain the names.*--skip-lines"):
+        read_table(path, header=True)
+
+
+def test_numbers_of_columns_are_those_of_the_file_in_all_options(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"R{i},{i % 9},{100 + i % 7 + 0.5},{i % 3}" for i in range(300)]
+    Path("own.csv").write_text('id,"a, x","b, y",c\n' + "\n".join(rows))
+    command = ["synthesize", "own.csv", "--header", "--columns", "1", "2", "c", "--epsilon", "9"]
+    command += ["--column-bounds", "1", "0", "9", "--column-bounds", "2", "90", "1.2e2"]
+    command += ["--column-bounds", "c", "-1e0", "10", "--integers", "1", "--seed", "0", "-o", "o"]
+    assert main(command) == 0
+    drawn = pd.read_csv("o/synthetic.csv")
+    assert (drawn["a, x"] % 1 == 0).all() and (drawn["b, y"] % 1 != 0).any()
+    assert drawn["b, y"].between(90, 120).all() and drawn["a, x"].between(0, 9).all()
+    table = read_table("own.csv", header=True, columns=["1", "2"], fill=["2=7"])
+    assert table.numbers().shape == (300, 2)
+
+
+def test_missing_categories_of_parquet_are_missing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = pd.DataFrame({"x": [1.5, 2.5, None, 3.5] * 40, "s": ["a", None, "b", "a"] * 40})
+    table.to_parquet("a.parquet")
+    command = ["synthesize", "a.parquet", "--column-bounds", "x", "0", "5", "--categories", "s=a,b"]
+    assert main([*command, "--missing", "--seed", "0", "-o", "o"]) == 0
+
+
+@pytest.mark.parametrize("suffix", [".obj", ".pcd", ".por", ".xls"])
+def test_formats_that_are_not_read_are_converted_first(suffix, tmp_path):
+    path = tmp_path / f"a{suffix}"
+    path.write_text("v 1 2 3\nf 1 1 1\n")
+    with pytest.raises(ValueError, match="in a format that is not read: convert it to"):
+        read_table(path)
