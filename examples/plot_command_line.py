@@ -28,9 +28,9 @@ np.savetxt(folder / "points.csv", X, delimiter=",", header="x,y", comments="")
 # %%
 # The command
 # -----------
-# This is the same as ``python -m sklearn_dptda diagram points.csv --bounds -3 3.5
+# This is the same as ``python -m sklearn_dptda diagram points.csv --header --bounds -3 3.5
 # --epsilon 1 --m 0.2 -o .``.
-command = f"diagram {folder}/points.csv --bounds -3 3.5 --epsilon 1 --m 0.2 -o {folder}"
+command = f"diagram {folder}/points.csv --header --bounds -3 3.5 --epsilon 1 --m 0.2 -o {folder}"
 assert main(command.split()) == 0
 
 # %%
