@@ -85,8 +85,10 @@ def text_of(path):
         with reading(path, "a file of gzip"), gzip.open(path) as file:
             raw = file.read(most + 1)
         _refuse_inflated(path, len(raw))
+    # A text may begin with the same letters.
+    is_binary = b"\0" in raw[:4096] or raw.startswith(b"# .PCD v")
     for start, what in _OTHERS.items():
-        if raw.startswith(start):
+        if is_binary and raw.startswith(start):
             raise ValueError(f"{path} is {what}.")
     return raw
 

@@ -90,6 +90,8 @@ def _proposed(path, how):
         try:
             return read_table(path, **how | proposed), proposed
         except UnclearLines as error:
+            if error.proposal.items() <= proposed.items():
+                raise
             tell(f"note: {error}")
             proposed |= error.proposal
 

@@ -192,7 +192,7 @@ def read_text(
             "does, or --no-header if it is a record.",
             header=True,
         )
-    width = _width(path, raw, best, is_ragged)
+    width = _width(path, raw, best, is_ragged, skip_lines if first is None else None)
     names = None if first is None else _rows(first, best.separator, path)[0]
     given = names or []
     places = {given.index(t) if t in given else int(t) if t.isdecimal() else -1 for t in texts}
@@ -406,8 +406,11 @@ def _is_unclear(path, raw, reading):
     return bool(marked)
 
 
-def _width(path, raw, reading, is_ragged):
-    """The number of cells of each row; ValueError if rows have different numbers of them."""
+def _width(path, raw, reading, is_ragged, n_skipped):
+    """The number of cells of each row; ValueError if rows have different numbers of them.
+
+    ``n_skipped`` is the number of lines before the first row, or None if names are before it.
+    """
     separator, width = reading.separator, reading.width
     if separator == "":
         return 1
@@ -416,10 +419,10 @@ def _width(path, raw, reading, is_ragged):
     if is_plain and raw.count(separator.encode()) == (width - 1) * n_rows and not is_ragged:
         # pandas refuses longer rows.
         return width
-    return _checked_width(path, raw, reading, is_ragged)
+    return _checked_width(path, raw, reading, is_ragged, n_skipped)
 
 
-def _checked_width(path, raw, reading, is_ragged):
+def _checked_width(path, raw, reading, is_ragged, n_skipped):
     separator, width = reading.separator, reading.width
     if separator == " " and b'"' not in raw:
         lengths = [n for n in map(len, map(bytes.split, raw.split(b"\n"))) if n]
@@ -434,11 +437,12 @@ def _checked_width(path, raw, reading, is_ragged):
         f"{path} has rows of different lengths: {len(other):,} of {len(lengths):,} do not have the "
         f"{width} cells of the others."
     )
-    if other == list(range(len(other))):
+    if other == list(range(len(other))) and n_skipped is not None:
+        n = n_skipped + len(other)
         raise UnclearLines(
-            f"{message} Pass --skip-lines {len(other)} if the first {len(other)} line(s) are "
-            "neither records nor names.",
-            skip_lines=len(other),
+            f"{message} Pass --skip-lines {n} if the first {n} line(s) are neither records nor "
+            "names.",
+            skip_lines=n,
         )
     raise ValueError(
         f"{message} Put quotation marks around cells that contain the separator, or pass another "
@@ -482,7 +486,7 @@ def _columns(path, raw, reading, width, texts):
         # Words such as True, and numbers with marks of thousands, stay as they are written.
         written = read(io.BytesIO(raw), usecols=others, dtype=str) if others else frame
     except (pd.errors.ParserError, UnicodeError, OverflowError):
-        _checked_width(path, raw, reading, False)
+        _checked_width(path, raw, reading, False, None)
         raise _broken(path) from None
     return [
         written[j].fillna("").str.strip().to_numpy(dtype=object)

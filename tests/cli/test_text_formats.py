@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._read_points import read_table
 
@@ -279,3 +280,21 @@ def test_read_table_takes_no_number_that_only_python_reads(tmp_path, cell):
     path.write_text(f"a,b\n1,{cell}\n2,3\n", encoding="utf-8")
     with pytest.raises(ValueError, match="do not contain a real number"):
         read_table(path, header=True).numbers()
+
+
+def test_look_proposes_lines_to_skip_one_after_the_other_and_ends(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("a title\n1,2\n3,4,5.5\n6,7,8.5\n6,7,9\n")
+    assert main(["look", str(path)]) == 0
+    said = capsys.readouterr()
+    assert "--skip-lines 2" in said.out and "3 rows, 3 columns" in said.out
+    # With names, no number of lines to skip is proposed, and look says what is wrong.
+    path.write_text("x,y,z\n1,2\n3,4,5.5\n6,7,8.5\n6,7,9\n")
+    assert main(["look", str(path), "--header"]) == 2
+    assert "1 of 4 do not have the 3 cells" in capsys.readouterr().err
+
+
+def test_texts_that_begin_as_other_files_are_texts(tmp_path):
+    for start in ("PAR1", "BZhang", "ARROW1"):
+        columns = read(tmp_path / "t.csv", f"{start},1\nx,2\n", header=False)[1]
+        assert columns == [[start, "x"], [1, 2]]
