@@ -147,7 +147,7 @@ def test_page_says_which_meta_estimators_take_lists_of_clouds():
     rng = np.random.default_rng(0)
     ragged = [rng.uniform(size=(20 + i % 3, 2)) for i in range(18)]
     labels = np.arange(18) % 2
-    # A seed, because a tuned threshold needs predictions that differ, which noise alone does not promise.
+    # A tuned threshold needs predictions that differ, which noise alone does not promise.
     private = PrivatePersistence(9.0, random_state=0)
     base = make_pipeline(FILTRATION, private, DiagramFeatures(), GaussianNB())
     options = {

@@ -51,8 +51,8 @@ from sklearn_dptda.utils._validation import check_cloud
 # point and one neighbour; one neighbour from a k-d tree; one offset of the lattice, and one grid
 # node for each offset. Choices depend on them, so they are the same on all computers.
 _POINT, _NEIGHBOUR, _TREE_NEIGHBOUR, _LATTICE_OFFSET, _LATTICE_NODE = 0.4, 4.0, 100.0, 2900.0, 0.4
-# Nanoseconds for a point and a place in any number of columns, and if the points are sorted.
-_DISTANCE, _SORTED_DISTANCE = 3.0, 40.0
+# Nanoseconds for a point and a place in any number of columns, and if the points have weights.
+_DISTANCE, _WEIGHTED_DISTANCE = 3.0, 8.0
 # The smaller caps, as shares of the default one.
 _CAPS = tuple(2.0 ** (-j / 2) for j in range(1, 7))
 # Caps below this share of the longest distance are refused.
@@ -432,6 +432,7 @@ class DTMFiltration(BaseGridFiltration):
         if cloud.ids is None:
             sums = scattered_sums(cloud.points, places, power, self.memory)
             return [(each, None) for each in sums], n_beyond
+        refuse_too_many_people(power.k)
         weights = point_weights(cloud.ids)
         # If a person has millions of points, the weight of some of them is zero.
         points, weights = cloud.points[weights > 0], weights[weights > 0]
@@ -442,8 +443,8 @@ class DTMFiltration(BaseGridFiltration):
         if hasattr(self, "complex_"):
             if isinstance(cloud, PlaceHistogram):
                 return 0.0
-            each = _SORTED_DISTANCE if self.groups else _DISTANCE * slowdown(self.p)
-            return each * cloud.n_points * self.complex_.n_places / 1e9
+            each = _WEIGHTED_DISTANCE if self.groups else _DISTANCE
+            return slowdown(self.p) * each * cloud.n_points * self.complex_.n_places / 1e9
         return super()._seconds_ahead(cloud) * slowdown(self.p)
 
     def _faster(self) -> str:

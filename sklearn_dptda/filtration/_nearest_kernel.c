@@ -1,4 +1,5 @@
-/* Sums of distances to the nearest points as integers, at many places; and selection.
+/* Sums of distances to the nearest points as integers, at many places, also of points with weights;
+ * and selection.
  *
  * _nearest_sums.py, which explains the integers, has the same sums in NumPy for the computers on
  * which this file was not compiled. The results are equal bit by bit, because every operation on
@@ -34,6 +35,9 @@ typedef Py_ssize_t Size;
 #define MAX_CAPS 32
 /* Integers of up to 40 bits whose sum is exact in 53 bits, and that fit into the nearest cache. */
 #define TERMS 1024
+/* Distances of points with weights are split in halves of so many bits. The product of a half and a
+ * weight of up to 22 bits, and TERMS of them, are exact in 53 bits. */
+#define LOW_BITS 20
 /* Relative rounding error of distances. It only decides which points are examined. */
 #define ROUNDING 1e-9
 /* A random sample of so many values tells where a rank is, within a few percent. */
@@ -155,6 +159,10 @@ typedef struct {
     int64_t *sums;
     double kth;
     const double *latest;
+    /* Only for points with weights: the weights, those of the values below and inside, and the weight
+     * of the nearest points that counts. */
+    const double *weights;
+    double *weights_below, *weights_inside, target;
 } Task;
 
 FOR_EACH_PROCESSOR
@@ -178,27 +186,34 @@ static void squared_distances(const Task *t, const double *place, Size begin, Si
     }
 }
 
-/* Add the integers of squared distances, as FixedPointPower does for p = 1 and 2, for each cap. */
+/* Adding 1.5 * 2^52 rounds numbers below 2^51 to integers, halves to even ones. */
+static const double SHIFT = 6755399441055744.0;
+
+/* Write the integers of squared distances, as FixedPointPower has them for p = 1 and 2. */
+static inline void to_whole(const Task *t, const double *squared, Size n, double *whole)
+{
+    double cap = t->cap, scale = t->scale, unit = t->unit;
+    for (Size i = 0; i < n; i++) {
+        double x = sqrt(squared[i] * unit);
+        whole[i] = x < cap ? x : cap;
+    }
+    if (t->p == 2)
+        for (Size i = 0; i < n; i++) {
+            double x = whole[i] / cap;
+            whole[i] = x * x;
+        }
+    for (Size i = 0; i < n; i++)
+        whole[i] = (whole[i] * scale + SHIFT) - SHIFT;
+}
+
+/* Add the integers of squared distances for each cap. */
 FOR_EACH_PROCESSOR
 static void add_whole(const Task *t, const double *squared, Size n, int64_t *totals)
 {
-    double cap = t->cap, scale = t->scale, unit = t->unit, whole[TERMS];
-    /* Adding 1.5 * 2^52 rounds numbers below 2^51 to integers, halves to even ones. */
-    const double shift = 6755399441055744.0;
+    double whole[TERMS];
     for (Size start = 0; start < n; start += TERMS) {
-        const double *v = squared + start;
         Size m = n - start < TERMS ? n - start : TERMS;
-        for (Size i = 0; i < m; i++) {
-            double x = sqrt(v[i] * unit);
-            whole[i] = x < cap ? x : cap;
-        }
-        if (t->p == 2)
-            for (Size i = 0; i < m; i++) {
-                double x = whole[i] / cap;
-                whole[i] = x * x;
-            }
-        for (Size i = 0; i < m; i++)
-            whole[i] = (whole[i] * scale + shift) - shift;
+        to_whole(t, squared + start, m, whole);
         for (Size c = 0; c < t->n_caps; c++) {
             double top = t->tops[c], part[8] = {0}, sum = 0;
             Size i = 0;
@@ -210,6 +225,35 @@ static void add_whole(const Task *t, const double *squared, Size n, int64_t *tot
             for (int j = 0; j < 8; j++)
                 sum += part[j];
             totals[c] += (int64_t)sum;
+        }
+    }
+}
+
+/* Add the products of these integers and weights for each cap: of the upper halves, then of the
+ * lower ones. */
+FOR_EACH_PROCESSOR
+static void add_weighted(const Task *t, const double *squared, const double *weights, Size n,
+                         int64_t *totals)
+{
+    double whole[TERMS];
+    const double half = 1 << LOW_BITS;
+    for (Size start = 0; start < n; start += TERMS) {
+        Size m = n - start < TERMS ? n - start : TERMS;
+        const double *w = weights + start;
+        to_whole(t, squared + start, m, whole);
+        for (Size c = 0; c < t->n_caps; c++) {
+            double top = t->tops[c], upper[4] = {0}, lower[4] = {0};
+            for (Size i = 0; i < m; i++) {
+                double x = whole[i] < top ? whole[i] : top;
+                /* Rounded to the nearest, so that the lower half may be negative. */
+                double high = (x / half + SHIFT) - SHIFT;
+                upper[i & 3] += high * w[i];
+                lower[i & 3] += (x - high * half) * w[i];
+            }
+            totals[2 * c] += (int64_t)upper[0] + (int64_t)upper[1] + (int64_t)upper[2] +
+                             (int64_t)upper[3];
+            totals[2 * c + 1] += (int64_t)lower[0] + (int64_t)lower[1] + (int64_t)lower[2] +
+                                 (int64_t)lower[3];
         }
     }
 }
@@ -358,6 +402,111 @@ static void sums_in_tile(Task *t, Size low, Size high, Size sure, Size end, doub
         sums_at_place(t, t->order[i], sure, end);
 }
 
+static inline void swap_pairs(double *v, double *w, Size i, Size j)
+{
+    double x = v[i], y = w[i];
+    v[i] = v[j];
+    w[i] = w[j];
+    v[j] = x;
+    w[j] = y;
+}
+
+/* Put the pairs with the smallest values first, as many as have a total weight below the target, but
+ * for the last value. Return the last value, how many pairs are first, and their weight. The weight
+ * of all pairs is at least the target. */
+static double weighted_quantile(double *v, double *w, Size n, double target, Size *n_first,
+                                double *weight)
+{
+    Size low = 0, high = n;
+    double before = 0, pivot = INFINITY;
+    uint64_t state = 1;
+    for (;;) {
+        pivot = v[low + next_below(&state, high - low)];
+        Size less = low, upto;
+        double lighter = before, equal = 0;
+        for (Size i = low; i < high; i++)
+            if (v[i] < pivot) {
+                lighter += w[i];
+                swap_pairs(v, w, i, less++);
+            }
+        if (lighter >= target) {
+            high = less;
+            continue;
+        }
+        upto = less;
+        for (Size i = less; i < high; i++)
+            if (v[i] == pivot) {
+                equal += w[i];
+                swap_pairs(v, w, i, upto++);
+            }
+        /* A pivot that does not equal itself is not a number. */
+        if (lighter + equal >= target || upto == less || upto == high) {
+            *n_first = less;
+            *weight = lighter;
+            return pivot;
+        }
+        before = lighter + equal;
+        low = upto;
+    }
+}
+
+/* Collect the pairs below an interval and those inside, without branches. Return the number of those
+ * below, and add up both weights. */
+FOR_EACH_PROCESSOR
+static Size pairs_around(const Task *t, double low, double high, Size *n_inside, double *below,
+                         double *inside)
+{
+    Size m = 0, f = 0;
+    double first = 0, second = 0;
+    for (Size i = 0; i < t->n; i++) {
+        double x = t->squared[i], w = t->weights[i];
+        int is_below = x < low, is_inside = (x >= low) & (x <= high);
+        t->below[m] = x;
+        t->weights_below[m] = w;
+        m += is_below;
+        first += is_below ? w : 0;
+        t->inside[f] = x;
+        t->weights_inside[f] = w;
+        f += is_inside;
+        second += is_inside ? w : 0;
+    }
+    *n_inside = f;
+    *below = first;
+    *inside = second;
+    return m;
+}
+
+/* The weighted sums at a place of the nearest points whose total weight is the target. */
+static void weighted_sums_at_place(Task *t, Size number)
+{
+    const double *place = t->places + number * t->d;
+    double step = distance(t, place, t->latest) * (1 + ROUNDING);
+    double low = t->kth - step, high = t->kth + step, below, inside, weight;
+    int64_t totals[2 * MAX_CAPS] = {0};
+    Size n_inside, n_first;
+    squared_distances(t, place, 0, t->n);
+    low = low > 0 ? low * low * (1 - ROUNDING) : -1;
+    high = high * high * (1 + ROUNDING);
+    Size m = pairs_around(t, low, high, &n_inside, &below, &inside);
+    if (!(below < t->target && t->target <= below + inside))
+        m = pairs_around(t, -1, INFINITY, &n_inside, &below, &inside);
+    double last = weighted_quantile(t->inside, t->weights_inside, n_inside, t->target - below,
+                                    &n_first, &weight);
+    double rest = t->target - below - weight;
+    t->kth = sqrt(last);
+    t->latest = place;
+    add_weighted(t, t->below, t->weights_below, m, totals);
+    add_weighted(t, t->inside, t->weights_inside, n_first, totals);
+    /* The rest may be heavier than 22 bits where points coincide. */
+    while (rest > 0) {
+        double part = rest < 4194304.0 ? rest : 4194304.0;
+        add_weighted(t, &last, &part, 1, totals);
+        rest -= part;
+    }
+    for (Size c = 0; c < 2 * t->n_caps; c++)
+        t->sums[c * t->n_places + number] = totals[c];
+}
+
 /* Buffers of the arguments of a call, which are released together. */
 typedef struct {
     Py_buffer buffer[8];
@@ -435,6 +584,65 @@ done:
     return result;
 }
 
+static PyObject *py_weighted_sums_at_places(PyObject *self, PyObject *args)
+{
+    PyObject *points, *weights, *places, *tops, *sums, *result = NULL;
+    Task t = {0};
+    double *work = NULL;
+    Buffers all = {0};
+    if (!PyArg_ParseTuple(args, "OOOOOnnnnndddd", &points, &weights, &places, &tops, &sums, &t.n,
+                          &t.d, &t.n_places, &t.n_caps, &t.p, &t.target, &t.cap, &t.scale,
+                          &t.unit))
+        return NULL;
+    if (t.d < 1 || t.d > MAX_AXES || t.n_caps < 1 || t.n_caps > MAX_CAPS || t.n < 1 ||
+        t.n > MOST_NUMBERS || t.n_places < 1 || t.n_places > MOST_NUMBERS) {
+        PyErr_SetString(PyExc_ValueError, "the sizes of the arrays do not fit.");
+        return NULL;
+    }
+    double *columns = opened(&all, points, 0, t.n * t.d * (Size)sizeof *columns);
+    if (columns)
+        t.weights = opened(&all, weights, 0, t.n * (Size)sizeof *t.weights);
+    if (t.weights)
+        t.places = opened(&all, places, 0, t.n_places * t.d * (Size)sizeof *t.places);
+    if (t.places)
+        t.tops = opened(&all, tops, 0, t.n_caps * (Size)sizeof *t.tops);
+    if (t.tops)
+        t.sums = opened(&all, sums, PyBUF_WRITABLE,
+                        2 * t.n_caps * t.n_places * (Size)sizeof *t.sums);
+    if (!t.sums)
+        goto done;
+    double total = 0;
+    for (Size i = 0; i < t.n; i++)
+        total += t.weights[i];
+    if (!(t.target > 0 && t.target <= total)) {
+        PyErr_SetString(PyExc_ValueError, "the weights do not reach the target.");
+        goto done;
+    }
+    work = PyMem_Malloc(5 * t.n * sizeof *work);
+    if (!work) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    t.squared = work;
+    t.below = work + t.n;
+    t.inside = work + 2 * t.n;
+    t.weights_below = work + 3 * t.n;
+    t.weights_inside = work + 4 * t.n;
+    for (Size a = 0; a < t.d; a++)
+        t.points[a] = columns + a * t.n;
+    t.kth = INFINITY;
+    t.latest = t.places;
+    Py_BEGIN_ALLOW_THREADS
+    for (Size i = 0; i < t.n_places; i++)
+        weighted_sums_at_place(&t, i);
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+done:
+    PyMem_Free(work);
+    released(&all);
+    return result;
+}
+
 static PyObject *py_smallest_first(PyObject *self, PyObject *args)
 {
     PyObject *rows, *result = NULL;
@@ -472,6 +680,11 @@ static PyMethodDef methods[] = {
      "blur)\n\nWrite the sums of the integers of the k nearest points at all places, for each cap.\n\n"
      "The points, of shape (d, n), change their order. The square of a step of coordinates is\n"
      "`unit`."},
+    {"weighted_sums_at_places", py_weighted_sums_at_places, METH_VARARGS,
+     "weighted_sums_at_places(points, weights, places, tops, sums, n, d, n_places, n_caps, p, target, "
+     "cap, scale, unit)\n\nWrite the sums of the integers of the nearest points, times their weights up "
+     "to the target,\nat all places, for each cap: of the upper halves of the integers, then of the lower "
+     "ones."},
     {"smallest_first", py_smallest_first, METH_VARARGS,
      "smallest_first(rows, n_rows, n, k)\n\n"
      "Overwrite the first k values of each row with its k smallest."},

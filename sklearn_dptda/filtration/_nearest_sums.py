@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.filtration._cloud import LatticeHistogram
+from sklearn_dptda.filtration._cloud import WEIGHT_BITS, LatticeHistogram
 
 try:
     import sklearn_dptda.filtration._nearest_kernel as compiled
@@ -320,31 +320,68 @@ def weighted_sums(
     places: FloatArray,
     power: FixedPointPower,
     memory: float,
-) -> list[tuple[NDArray[np.int64], FloatArray]]:
+) -> list[tuple[NDArray[np.int64], FloatArray | None]]:
     """Sum the integers of the nearest points whose total weight is ``power.k``, for each cap.
 
-    ``weights`` are positive integers in units of ``2**-bits``, none of which exceeds one. Results
-    have the form of those of :func:`lattice_sums`.
+    ``weights`` are integers from 1 to 2**22 in units of ``2**-bits``, where ``bits`` is 0 or 22.
+    Results have the form of those of :func:`lattice_sums`.
     """
-    refuse_too_many_people(power.k)
-    found = np.empty((len(power.tops), 2, len(places)), dtype=np.int64)
-    for part, squared in whole_squares(points, places, power.cap, 4, memory):
-        # Each number contains a distance and a weight, so that one sort orders both.
-        keys = (power.integers(squared) << bits) | (weights - 1)
-        keys.sort(axis=1)
-        taken = (keys & ((1 << bits) - 1)) + 1
-        upto = np.cumsum(taken, axis=1)
-        np.minimum(taken, np.maximum((power.k << bits) - (upto - taken), 0), out=taken)
-        distances = keys >> bits
-        for cap, top in enumerate(power.tops):
-            np.minimum(distances, top, out=distances)
-            # The distances are split into halves, so that sums of products fit into 64 bits.
-            low = ((distances & _LOW) * taken).sum(axis=1)
-            high = ((distances >> _LOW_BITS) * taken).sum(axis=1) + (low >> _LOW_BITS)
-            found[cap, :, part] = high, low & _LOW
+    few_columns = points.shape[1] <= _COMPILED_COLUMNS
+    if compiled is not None and power.p in _COMPILED_ORDERS and few_columns:
+        found = _compiled_weighted_sums(points, weights, power.k << bits, places, power)
+    else:
+        found = np.empty((len(power.tops), 2, len(places)), dtype=np.int64)
+        for part, squared in whole_squares(points, places, power.cap, 4, memory):
+            found[:, :, part] = _sorted_sums(
+                power.integers(squared), weights, power.k << bits, power
+            )
+    found[:, 0] += found[:, 1] >> _LOW_BITS
+    found[:, 1] &= _LOW
+    if bits == 0:
+        return [((high << _LOW_BITS) | low, None) for high, low in found]
     rest = bits - _LOW_BITS
     parts = ((found[:, 0] & ((1 << rest) - 1)) << _LOW_BITS) | found[:, 1]
     return list(zip(found[:, 0] >> rest, np.ldexp(parts.astype(float), -bits), strict=True))
+
+
+def _sorted_sums(
+    integers: IntArray, weights: IntArray, target: int, power: FixedPointPower
+) -> IntArray:
+    """Return sums of upper and lower halves of distances, times weights, for rows of places."""
+    # Each number contains a distance and a weight, so that one sort orders both.
+    keys = (integers << WEIGHT_BITS) | (weights - 1)
+    keys.sort(axis=1)
+    taken = (keys & ((1 << WEIGHT_BITS) - 1)) + 1
+    upto = np.cumsum(taken, axis=1)
+    np.minimum(taken, np.maximum(target - (upto - taken), 0), out=taken)
+    distances = keys >> WEIGHT_BITS
+    found = np.empty((len(power.tops), 2, len(keys)), dtype=np.int64)
+    for cap, top in enumerate(power.tops):
+        np.minimum(distances, top, out=distances)
+        # The distances are split into halves, so that sums of products fit into 64 bits.
+        found[cap, 0] = ((distances >> _LOW_BITS) * taken).sum(axis=1)
+        found[cap, 1] = ((distances & _LOW) * taken).sum(axis=1)
+    return found
+
+
+def _compiled_weighted_sums(
+    points: FloatArray, weights: IntArray, target: int, places: FloatArray, power: FixedPointPower
+) -> IntArray:
+    """Return what :func:`_sorted_sums` does, up to a carry from the lower to the upper halves."""
+    (points, places, step), n, d = _on_lattice(points, places, power.cap), *points.shape
+    columns, weights_as_floats = np.array(points.T, order="C"), weights.astype(float)
+    tops, sums = np.array(power.tops, dtype=float), list[IntArray]()
+    scale = 2.0**power.bits / (power.cap if power.p == 1 else 1.0)
+    most = max(_WORK_OF_CALL // (n * d), 64)
+    for start in range(0, len(places), most):
+        some = places[start : start + most]
+        found = np.empty((len(tops), 2, len(some)), dtype=np.int64)
+        sizes = n, d, len(some), len(tops), int(power.p)
+        compiled.weighted_sums_at_places(
+            columns, weights_as_floats, some, tops, found, *sizes, target, power.cap, scale, step**2
+        )
+        sums.append(found)
+    return np.concatenate(sums, axis=2)
 
 
 def _capped_sums(squared: FloatArray, power: FixedPointPower) -> NDArray[np.int64]:

@@ -43,6 +43,35 @@ def brute_force(points, places, k, cap=1.0):
     return np.array([np.minimum(whole, top).sum(axis=1) for top in TOPS]).astype(np.int64)
 
 
+def weighted_sums_at(kernel, points, weights, places, target, cap=1.0):
+    """The sums of the nearest points, times weights up to the target, for each cap."""
+    (n, d), found = points.shape, np.empty((len(TOPS), 2, len(places)), dtype=np.int64)
+    columns = np.array(points.T, dtype=float, order="C")
+    caps, scale = np.array(TOPS, dtype=float), TOPS[0] / cap
+    sizes = n, d, len(places), len(TOPS), 1
+    places = np.ascontiguousarray(places, dtype=float)
+    kernel.weighted_sums_at_places(
+        columns, weights, places, caps, found, *sizes, target, cap, scale, 1.0
+    )
+    return (found[:, 0] << 20) + found[:, 1]
+
+
+def weighted_brute_force(points, weights, places, target, cap=1.0):
+    found = np.zeros((len(TOPS), len(places)), dtype=np.int64)
+    for j, place in enumerate(places):
+        with np.errstate(all="ignore"):
+            squared = np.zeros(len(points))
+            for axis in range(points.shape[1]):
+                squared += (place[axis] - points[:, axis]) ** 2
+            whole = np.rint(np.minimum(np.sqrt(squared), cap) * (TOPS[0] / cap)).astype(int)
+        left = target
+        for i in np.argsort(whole, kind="stable"):
+            taken = min(int(weights[i]), left)
+            left -= taken
+            found[:, j] += [min(int(whole[i]), top) * taken for top in TOPS]
+    return found
+
+
 def awkward(rng):
     """Points and places: spread, copies, on a line, and finite ones whose squares overflow."""
     n, n_places, d = rng.integers(1, 60), rng.integers(1, 90), rng.integers(1, 5)
@@ -67,6 +96,12 @@ def check(kernel, n_calls, seed=0):
         cap = rng.choice([1.0, 1e200])
         np.testing.assert_array_equal(
             sums_at(kernel, points, places, k, cap), brute_force(points, places, k, cap)
+        )
+        weights = rng.integers(1, rng.choice([2, 1 << 22]), len(points)).astype(float)
+        target = max(int(weights.sum() * rng.random()), 1)
+        given = points, weights, places[:9], target, cap
+        np.testing.assert_array_equal(
+            weighted_sums_at(kernel, *given), weighted_brute_force(*given)
         )
         rows = rng.choice([rng.random(), np.inf, 1e308, 0.0], (3, len(points)))
         expected = np.sort(rows, axis=1)[:, :k]

@@ -182,6 +182,22 @@ def test_weighted_sums_are_exact_where_large(rng):
     assert whole[0] == total >> 22 and parts[0] == (total & ((1 << 22) - 1)) / 2**22
 
 
+def test_weighted_sums_are_the_same_without_a_compiler(rng, monkeypatch):
+    cases = []
+    for bits in (0, 22):
+        points, places = rng.integers(0, 9, (500, 2)) / 8, rng.normal(size=(30, 2))
+        weights = rng.integers(1, 1 << (12 if bits == 0 else 22), 500)
+        k = int(weights.sum()) // 3 >> bits
+        power = _nearest_sums.FixedPointPower(2.0, 1, k, (0.5, 0.1))
+        cases.append((points, weights, bits, places, power, 64.0))
+    found = [_nearest_sums.weighted_sums(*case) for case in cases]
+    monkeypatch.setattr(_nearest_sums, "compiled", None)
+    for case, each in zip(cases, found, strict=True):
+        for one, other in zip(each, _nearest_sums.weighted_sums(*case), strict=True):
+            np.testing.assert_array_equal(one[0], other[0])
+            assert one[1] is None or (one[1] == other[1]).all()
+
+
 @pytest.mark.laws
 def test_planned_loss_with_private_landmarks_adds_up():
     with PrivacyAccountant(3.0, 1e-5) as budget:

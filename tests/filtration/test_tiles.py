@@ -217,6 +217,18 @@ def test_compiled_sums_refuse_arrays_of_other_sizes():
         with pytest.raises(ValueError, match="size"):
             compiled.sums_at_places(points, places, tops, sums, *sizes, 1, 1.0, 1.0, 1.0, 0.0)
     compiled.sums_at_places(points, places, tops, sums, *good, 1, 1.0, 1.0, 1.0, 0.0)
+    weights, halves = np.ones(5), np.zeros((1, 2, 3), dtype=np.int64)
+    arrays = points, weights, places, tops, halves
+    for sizes, target, message in (
+        ((5, 2, 3, 1), 6.0, "target"),
+        ((5, 2, 3, 1), np.nan, "target"),
+        ((6, 2, 3, 1), 2.0, "size"),
+        ((5, 0, 3, 1), 2.0, "size"),
+        ((5, 2, 3, 2), 2.0, "size"),
+    ):
+        numbers = *sizes, 1, target, 1.0, 1.0, 1.0
+        refuses(message, compiled.weighted_sums_at_places, *arrays, *numbers)
+    compiled.weighted_sums_at_places(*arrays, 5, 2, 3, 1, 1, 5.0, 1.0, 1.0, 1.0)
     refuses("size", compiled.smallest_first, np.zeros(5), 1, 6, 2)
     # What is no number ends a call, too.
     compiled.smallest_first(np.full((1, 5), np.nan), 1, 5, 2)
