@@ -22,6 +22,7 @@ from .filtration import (
     DTMFiltration,
     GridFiltration,
     KernelDistanceFiltration,
+    PrivateCloud,
     distance_to_measure,
 )
 from .persistence import (
@@ -53,6 +54,7 @@ __all__ = [
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
     "PrivateBettiNumbers",
+    "PrivateCloud",
     "PrivatePersistence",
     "audit_epsilon",
     "bottleneck_distance",

@@ -29,6 +29,7 @@ VALUES = {
     "n_landmarks": [3],
     "n_iter": [1],
     "n_bins": [None],
+    "n_cells": [4, [2, 3]],
     "n_steps": [1],
     "max_depth": [None],
     "dimension": [1],

@@ -110,7 +110,11 @@ def inputs_of(estimator):
     if tags.input != "rows":
         data = make_check_data(tags, parameters.get("upper"), parameters.get("sensitivity"))
         if tags.input == "clouds":
-            yield from (([x], [[y] for y in ys]) for x, ys in tables("replace-one"))
+            of_people = parameters.get("groups") is not None
+            inputs = (people if of_people else tables)(tags.adjacency)
+            yield from (([x], [[y] for y in ys]) for x, ys in inputs)
+            if of_people:
+                return
         for pair in data.neighbours:
             second = (
                 np.triu(pair.second) + np.tril(pair.first)

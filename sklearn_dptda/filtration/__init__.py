@@ -11,6 +11,8 @@ from sklearn_dptda.filtration._dtm import DTMFiltration, distance_to_measure, se
 from sklearn_dptda.filtration._estimator import reuse_functions
 from sklearn_dptda.filtration._filtration import GridFiltration
 from sklearn_dptda.filtration._kernel import KernelDistanceFiltration, sensitivity_kernel_distance
+from sklearn_dptda.filtration._private_cloud import PrivateCloud
+from sklearn_dptda.filtration._released_cloud import ReleasedCloud
 
 __all__ = [
     "ComplexFiltration",
@@ -19,6 +21,8 @@ __all__ = [
     "KernelDistanceFiltration",
     "LandmarkComplex",
     "LatticeHistogram",
+    "PrivateCloud",
+    "ReleasedCloud",
     "distance_to_measure",
     "reuse_functions",
     "sensitivity_dtm",

@@ -6,7 +6,7 @@ Proof: doc/theory/people.md, "Clouds of people".
 Proof: doc/theory/people.md, "Integer weights".
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -400,3 +400,14 @@ class LatticeHistogram:
 
     def __repr__(self) -> str:
         return f"LatticeHistogram(shape={self.shape}, n_points={self.n_points})"
+
+
+def counted_on_lattice(
+    new: Callable[[], LatticeHistogram],
+    groups: str | bool | None,
+    part: Any,
+    histogram: LatticeHistogram | None = None,
+) -> LatticeHistogram:
+    """Count one part of a cloud, in a new histogram or in a given one."""
+    histogram = histogram or new()
+    return histogram.update(*Cloud.read(part, groups, "X", histogram.n_features))

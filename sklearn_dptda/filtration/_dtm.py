@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Bounds, FloatArray
+from sklearn_dptda._typing import Bounds, FloatArray, IntArray
 from sklearn_dptda.cluster import PrivateLandmarks
 from sklearn_dptda.filtration._cloud import WEIGHT_BITS, Cloud, LatticeHistogram, point_weights
 from sklearn_dptda.filtration._complex import ComplexFiltration, LandmarkComplex
@@ -40,6 +40,7 @@ from sklearn_dptda.filtration._place_histogram import (
     counted_at_places,
     mebibytes_of_counts,
 )
+from sklearn_dptda.filtration._released_cloud import TOTAL_WEIGHT, ReleasedCloud
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
@@ -356,7 +357,7 @@ class DTMFiltration(BaseGridFiltration):
             )
         return super()._read(cloud, name, n_features)
 
-    def _paid_first(self) -> PrivateBounds | PrivateLandmarks | None:
+    def _paid_first(self) -> Any:
         if isinstance(self.landmarks, PrivateLandmarks):
             return self.landmarks
         return super()._paid_first()
@@ -388,6 +389,18 @@ class DTMFiltration(BaseGridFiltration):
     def _on_simplices(self, cloud: AnyCloud, unit: str) -> ComplexFiltration:
         """Compute the filtration of one cloud on landmarks."""
         n = cloud.n_points
+        if isinstance(cloud, ReleasedCloud):
+            values = self._at_places(*cloud.integer_weights(), self.complex_.places())
+            cap = self._cap()
+            return ComplexFiltration(
+                np.minimum(self.complex_.highest(values), cap),
+                sensitivity=0.0,
+                upper=cap,
+                n_points=n,
+                statistic=f"{self._statistic()}, of a released cloud",
+                bounds_guarantee=self.bounds_guarantee_,
+                complex=self.complex_,
+            )
         power = self._power(n)
         error = rounding_of_places(self.complex_.landmarks, power.cap)
         sums: list[tuple[NDArray[np.int64], FloatArray | None]]
@@ -441,7 +454,7 @@ class DTMFiltration(BaseGridFiltration):
 
     def _seconds_ahead(self, cloud: AnyCloud) -> float:
         if hasattr(self, "complex_"):
-            if isinstance(cloud, PlaceHistogram):
+            if isinstance(cloud, PlaceHistogram | ReleasedCloud):
                 return 0.0
             each = _WEIGHTED_DISTANCE if self.groups else _DISTANCE
             return slowdown(self.p) * each * cloud.n_points * self.complex_.n_places / 1e9
@@ -508,6 +521,16 @@ class DTMFiltration(BaseGridFiltration):
     def _exact(self, points: FloatArray) -> list[FloatArray]:
         power = self._power(len(points))
         return [power.values(sums) for sums in grid_sums(points, self.axes_, power, self.memory)]
+
+    def _from_weights(self, points: FloatArray, weights: IntArray) -> FloatArray:
+        nodes = np.stack(np.meshgrid(*self.axes_, indexing="ij"), axis=-1)
+        return self._at_places(points, weights, nodes.reshape(-1, len(self.axes_)))
+
+    def _at_places(self, points: FloatArray, weights: IntArray, places: FloatArray) -> FloatArray:
+        """Compute the distance of the measure of a released cloud at any places."""
+        power = FixedPointPower(self._cap(), self.p, neighbour_count(self.m, TOTAL_WEIGHT))
+        ((sums, _),) = weighted_sums(points, weights, 0, places, power, self.memory)
+        return power.values(sums)
 
     def _from_histogram(self, histogram: LatticeHistogram) -> list[FloatArray]:
         needed, _ = self._lattice_work()

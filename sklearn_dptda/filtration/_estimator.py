@@ -8,8 +8,9 @@ Proof: doc/theory/people.md, "Clouds of people".
 import copy
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, TypeAlias
@@ -18,23 +19,27 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda.filtration._cloud import Cloud, LatticeHistogram
+from sklearn_dptda._typing import Bounds, FloatArray
+from sklearn_dptda.filtration._cloud import Cloud, LatticeHistogram, is_one_cloud
 from sklearn_dptda.filtration._filtration import POINT, Filtration
 from sklearn_dptda.filtration._place_histogram import PlaceHistogram
-from sklearn_dptda.privacy import NoiseWarning
+from sklearn_dptda.filtration._released_cloud import ReleasedCloud
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy import NoiseWarning, PrivacyGuarantee
 from sklearn_dptda.privacy._asking import ask_before
 from sklearn_dptda.privacy._guarantee import all_of_one_person
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.privacy._release import digest_of
 from sklearn_dptda.privacy._warnings import running_search, warn_caller
+from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
 from sklearn_dptda.utils._frames import column_names
 from sklearn_dptda.utils._people import warn_of_ids
 from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, ListOutputMixin
-from sklearn_dptda.utils._tasks import run
-from sklearn_dptda.utils._validation import check_collection, first_places
+from sklearn_dptda.utils._tasks import parts_elsewhere, run
+from sklearn_dptda.utils._validation import check_collection, first_places, without_quotes
 
 # The estimators say before a computation that it will take more than this many seconds.
 _LONG = 10.0
@@ -42,10 +47,133 @@ _LONG = 10.0
 _HANDFUL = 0.1
 
 # The internal forms of a point cloud.
-AnyCloud: TypeAlias = Cloud | LatticeHistogram | PlaceHistogram
+AnyCloud: TypeAlias = Cloud | LatticeHistogram | PlaceHistogram | ReleasedCloud
+
+
+class CloudInput:
+    """Mixin of the estimators that read point clouds, possibly of people, in a public or found box.
+
+    They have the parameters ``groups`` and, those with boxes, ``bounds``.
+    """
+
+    # For type checkers: parameters and an attribute that all subclasses have.
+    groups: str | bool | None
+    bounds: Bounds | PrivateBounds | None
+    clipped_share_: float
+
+    def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[AnyCloud]:
+        clouds: list[AnyCloud] = []
+        # With a column of ids, each cloud is one data frame; a list of arrays is one cloud.
+        for i, given in enumerate(check_collection(X)):
+            cloud = self._read(given, f"X[{i}]", n_features)
+            n_features = cloud.n_features
+            clouds.append(cloud)
+        return clouds
+
+    def _check_to_fit(self, X: Iterable[Any]) -> tuple[list[AnyCloud], list[AnyCloud]]:
+        """Return all clouds, and each distinct object once, so that repeated points count once."""
+        items = check_collection(X)
+        clouds = self._check(items)
+        if not self.groups:
+            warn_of_ids(column_names(items[0]))
+        return clouds, [clouds[i] for i in sorted(set(first_places(items)))]
+
+    def _read(self, cloud: Any, name: str, n_features: int | None) -> AnyCloud:
+        """Read one cloud, or a histogram or a released cloud in place of one."""
+        if not isinstance(cloud, LatticeHistogram | PlaceHistogram | ReleasedCloud):
+            return Cloud.read_whole(cloud, self.groups, name, n_features)
+        if isinstance(cloud, ReleasedCloud):
+            if self.groups:
+                raise ValueError(
+                    f"{name} is a released cloud, which has no records any more. Leave groups out."
+                )
+        elif cloud.of_people != bool(self.groups):
+            raise ValueError(
+                f"{name} is a histogram that does not match groups: the records are people with "
+                "groups, and points without. Create it with make_histogram() of this estimator."
+            )
+        if n_features not in (None, cloud.n_features):
+            raise ValueError(
+                f"{name} has {cloud.n_features} features, but {n_features} are expected."
+            )
+        if cloud.n_points < 2:
+            raise ValueError(f"{name} has fewer than 2 {'people' if self.groups else 'points'}.")
+        return cloud
+
+    def _unit(self, n_clouds: int) -> str:
+        """Describe the privacy unit, for the guarantees of releases."""
+        if not self.groups:
+            return POINT
+        return all_of_one_person("point", self.groups, " in one cloud" * (n_clouds > 1))
+
+    def _counted(self, X: Any, count: Callable[..., Any], empty: Any) -> Any:
+        """Return a histogram of a cloud or its parts, counted where they are; empty without X."""
+        if (parts := parts_elsewhere(X)) is not None:
+            with without_quotes("a part of the cloud"):
+                return parts.map_reduce(count)
+        histogram = empty
+        if X is not None:
+            for part in [X] if is_one_cloud(X, self.groups) else X:
+                histogram = count(part, histogram)
+        return histogram
+
+    def _box(
+        self, clouds: list[AnyCloud], n_features: int, unit: str
+    ) -> tuple[FloatArray, FloatArray, PrivacyGuarantee | None, list[str]]:
+        """Return lower and upper bounds, the guarantee of a private box, and warnings to issue.
+
+        Proof: doc/theory/private_bounds.md, "Composition".
+        """
+        finder = self._paid_first()
+        if self.bounds is not None and finder is None:
+            return *check_bounds(self.bounds, n_features), None, []
+        if finder is None and (released := _released(clouds)):
+            lows, highs = zip(*((cloud.low, cloud.high) for cloud in released), strict=True)
+            return np.min(lows, axis=0), np.max(highs, axis=0), None, []
+        in_memory = [cloud for cloud in clouds if isinstance(cloud, Cloud)]
+        if len(in_memory) < len(clouds):
+            raise ValueError(
+                "bounds must be numbers if histograms or released clouds replace point clouds."
+            )
+        points = [cloud.points for cloud in in_memory]
+        if finder is None:
+            return *bounds_from_data(points, type(self).__name__), None, []
+        adjacency = getattr(self, "adjacency", "replace-one")
+        if finder.adjacency != adjacency:
+            raise ValueError(
+                f"bounds must have adjacency={adjacency!r}, as {type(self).__name__} has."
+            )
+        box = clone(finder)
+        ids = [cloud.ids for cloud in in_memory] if self.groups else None
+        remarks = box._fit_clouds(points, ids, unit)
+        self.clipped_share_ = box.clipped_share_
+        return *box.bounds_, box.privacy_guarantee_, remarks
+
+    def _paid_first(self) -> Any:
+        """Return the private estimator that ``fit`` fits, or None."""
+        return self.bounds if isinstance(self.bounds, PrivateBounds) else None
+
+    def _releases_of_box(
+        self, method: str, n_features: int | None
+    ) -> list[tuple[Any, PrivacyGuarantee]]:
+        """Return the releases that ``fit`` makes of the box, as private estimators list theirs."""
+        first = self._paid_first()
+        if first is None:
+            return []
+        return [
+            (payer, replace(guarantee, unit=self._unit(1)))
+            for payer, guarantee in first._releases_ahead(method, n_features)
+        ]
+
+
+def _released(clouds: Sequence[AnyCloud]) -> list[ReleasedCloud]:
+    """Return the clouds if all of them are released ones, and no cloud otherwise."""
+    released = [cloud for cloud in clouds if isinstance(cloud, ReleasedCloud)]
+    return released if len(released) == len(clouds) else []
 
 
 class BaseFiltration(
+    CloudInput,
     ListInputMixin,
     ListOutputMixin,
     QuotedParametersMixin,
@@ -63,7 +191,6 @@ class BaseFiltration(
         "n_jobs": [Integral, None],
     }
     # For type checkers: parameters that all subclasses have.
-    groups: str | bool | None
     memory: float
     n_jobs: int | None
 
@@ -123,46 +250,6 @@ class BaseFiltration(
     def _faster(self) -> str:
         """Say what makes the computation faster."""
         raise NotImplementedError
-
-    def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[AnyCloud]:
-        clouds: list[AnyCloud] = []
-        # With a column of ids, each cloud is one data frame; a list of arrays is one cloud.
-        for i, given in enumerate(check_collection(X)):
-            cloud = self._read(given, f"X[{i}]", n_features)
-            n_features = cloud.n_features
-            clouds.append(cloud)
-        return clouds
-
-    def _check_to_fit(self, X: Iterable[Any]) -> tuple[list[AnyCloud], list[AnyCloud]]:
-        """Return all clouds, and each distinct object once, so that repeated points count once."""
-        items = check_collection(X)
-        clouds = self._check(items)
-        if not self.groups:
-            warn_of_ids(column_names(items[0]))
-        return clouds, [clouds[i] for i in sorted(set(first_places(items)))]
-
-    def _read(self, cloud: Any, name: str, n_features: int | None) -> AnyCloud:
-        """Read one cloud, or a histogram in place of one, of the protected records."""
-        if not isinstance(cloud, LatticeHistogram | PlaceHistogram):
-            return Cloud.read_whole(cloud, self.groups, name, n_features)
-        if cloud.of_people != bool(self.groups):
-            raise ValueError(
-                f"{name} is a histogram that does not match groups: the records are people with "
-                "groups, and points without. Create it with make_histogram() of this estimator."
-            )
-        if n_features not in (None, cloud.n_features):
-            raise ValueError(
-                f"{name} has {cloud.n_features} features, but {n_features} are expected."
-            )
-        if cloud.n_points < 2:
-            raise ValueError(f"{name} has fewer than 2 {'people' if self.groups else 'points'}.")
-        return cloud
-
-    def _unit(self, n_clouds: int) -> str:
-        """Describe the privacy unit, for the guarantees of releases."""
-        if not self.groups:
-            return POINT
-        return all_of_one_person("point", self.groups, " in one cloud" * (n_clouds > 1))
 
 
 class _KeptFunctions:

@@ -41,9 +41,10 @@ class Filtration:
         object.__setattr__(self, "smaller", smaller)
         if not np.isfinite(self.values).all():
             raise ValueError("values contains NaN or infinity.")
-        for name in ("sensitivity", "upper"):
-            if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
-                raise ValueError(f"{name} must be a positive finite number.")
+        if not (np.isfinite(self.upper) and self.upper > 0):
+            raise ValueError("upper must be a positive finite number.")
+        if not (np.isfinite(self.sensitivity) and self.sensitivity >= 0):
+            raise ValueError("sensitivity must be a finite number of at least 0.")
         for array in (self.values, *(each.values for each in smaller)):
             array.setflags(write=False)
 
@@ -81,7 +82,8 @@ class GridFiltration(Filtration):
         Value of every grid node, at most ``upper``, in the units of the function.
     sensitivity : float
         Largest change of any value when one record is replaced, in the units of the
-        function. A record is one point of the cloud, or all points of one person.
+        function. A record is one point of the cloud, or all points of one person. 0: the
+        function is public, such as that of a released cloud.
     upper : float
         Public upper bound of the values.
     n_points : int

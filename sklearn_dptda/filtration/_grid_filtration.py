@@ -6,30 +6,25 @@ Proof: doc/theory/people.md, "Clouds of people".
 import copy
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda._typing import Bounds, FloatArray
-from sklearn_dptda.filtration._cloud import Cloud, LatticeHistogram, is_one_cloud
+from sklearn_dptda._typing import Bounds, FloatArray, IntArray
+from sklearn_dptda.filtration._cloud import Cloud, LatticeHistogram, counted_on_lattice
 from sklearn_dptda.filtration._estimator import AnyCloud, BaseFiltration
 from sklearn_dptda.filtration._filtration import Capped, Filtration, GridFiltration
 from sklearn_dptda.filtration._place_histogram import PlaceHistogram
+from sklearn_dptda.filtration._released_cloud import ReleasedCloud
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import PrivacyGuarantee
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
-from sklearn_dptda.rows._estimator import PrivateRowsEstimator
-from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
-from sklearn_dptda.utils._tasks import parts_elsewhere
-from sklearn_dptda.utils._validation import without_quotes
 
 # Nodes along each axis, by dimension. The numbers are odd, so that the centre of the box is a node.
 _DEFAULT_RESOLUTION = {1: 1001, 2: 101, 3: 41, 4: 17}
@@ -140,48 +135,12 @@ class BaseGridFiltration(BaseFiltration):
         if ahead.lattice_cost > most_work:
             self._refine(last)
 
-    def _box(
-        self, clouds: list[AnyCloud], n_features: int, unit: str
-    ) -> tuple[FloatArray, FloatArray, PrivacyGuarantee | None, list[str]]:
-        """Return lower and upper bounds, the guarantee of a private box, and warnings to issue.
-
-        Proof: doc/theory/private_bounds.md, "Composition".
-        """
-        if self.bounds is not None and not isinstance(self.bounds, PrivateBounds):
-            return *check_bounds(self.bounds, n_features), None, []
-        in_memory = [cloud for cloud in clouds if isinstance(cloud, Cloud)]
-        if len(in_memory) < len(clouds):
-            raise ValueError("bounds must be numbers if histograms replace point clouds.")
-        points = [cloud.points for cloud in in_memory]
-        if self.bounds is None:
-            return *bounds_from_data(points, type(self).__name__), None, []
-        if self.bounds.adjacency != "replace-one":
-            raise ValueError(
-                "bounds must have adjacency='replace-one', because filtrations treat the number of "
-                "points as public."
-            )
-        box = clone(self.bounds)
-        ids = [cloud.ids for cloud in in_memory] if self.groups else None
-        remarks = box._fit_clouds(points, ids, unit)
-        self.clipped_share_ = box.clipped_share_
-        return *box.bounds_, box.privacy_guarantee_, remarks
-
     def _learns_records(self) -> bool:
         return self.bounds is None
 
     def _releases_ahead(self, method: str, n_features: int | None) -> list[Any]:
         """Return the releases of ``fit``, as private estimators do: a private box costs budget."""
-        first = self._paid_first()
-        if first is None:
-            return []
-        return [
-            (payer, replace(guarantee, unit=self._unit(1)))
-            for payer, guarantee in first._releases_ahead(method, n_features)
-        ]
-
-    def _paid_first(self) -> PrivateRowsEstimator | None:
-        """Return the private estimator that ``fit`` fits, or None."""
-        return self.bounds if isinstance(self.bounds, PrivateBounds) else None
+        return self._releases_of_box(method, n_features)
 
     def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[AnyCloud]:
         if self.groups and self.method == "exact":
@@ -193,6 +152,8 @@ class BaseGridFiltration(BaseFiltration):
 
     def _one(self, cloud: AnyCloud, unit: str) -> Filtration:
         n = cloud.n_points
+        if isinstance(cloud, ReleasedCloud):
+            return self._of_released(cloud)
         estimator, ahead, on_lattice = self._choose(n, in_memory=isinstance(cloud, Cloud))
         histogram = estimator._histogram_of(cloud, on_lattice)
         if histogram is not None:
@@ -222,6 +183,20 @@ class BaseGridFiltration(BaseFiltration):
             n_clipped=n_clipped,
             unit=unit,
             smaller=tuple(smaller),
+        )
+
+    def _of_released(self, cloud: ReleasedCloud) -> GridFiltration:
+        """Compute the function of a released cloud, which no record can change any more."""
+        ahead, shape = self._values_ahead(cloud.n_points), tuple(map(len, self.axes_))
+        values = np.minimum(self._from_weights(*cloud.integer_weights()), ahead.upper)
+        return GridFiltration(
+            values=values.reshape(shape),
+            axes=self.axes_,
+            sensitivity=0.0,
+            upper=ahead.upper,
+            n_points=cloud.n_points,
+            statistic=f"{ahead.statistic}, of a released cloud",
+            public_bounds=self._is_public,
         )
 
     def _histogram_of(self, cloud: AnyCloud, on_lattice: bool) -> LatticeHistogram | None:
@@ -258,6 +233,8 @@ class BaseGridFiltration(BaseFiltration):
         return finer, finer._values_ahead(n), True
 
     def _seconds_ahead(self, cloud: AnyCloud) -> float:
+        if isinstance(cloud, ReleasedCloud):
+            return 0.0
         in_memory = isinstance(cloud, Cloud)
         _, ahead, on_lattice = self._choose(cloud.n_points, in_memory)
         return (ahead.lattice_cost if on_lattice or not in_memory else ahead.exact_cost) / 1e9
@@ -288,23 +265,14 @@ class BaseGridFiltration(BaseFiltration):
             to :meth:`transform` in place of the cloud. It is exact, *not* private.
         """
         check_is_fitted(self)
-        count, empty = self._counting()
-        if (parts := parts_elsewhere(X)) is not None:
-            with without_quotes("a part of the cloud"):
-                return parts.map_reduce(count)
-        if X is None:
-            return empty
-        histogram = empty
-        for part in [X] if is_one_cloud(X, self.groups) else X:
-            histogram = count(part, histogram)
-        return histogram
+        return self._counted(X, *self._counting())
 
     def _counting(self) -> tuple[Any, Any]:
         """Return the function that counts one part of a cloud, and an empty histogram."""
         lattice = partial(
             LatticeHistogram, self.bounds_, self._lattice_shape, people=bool(self.groups)
         )
-        return partial(_counted, lattice, self.groups), lattice()
+        return partial(counted_on_lattice, lattice, self.groups), lattice()
 
     def _check_scale(self) -> None:
         """Raise an error if a length parameter is unreasonable for a public box of this size."""
@@ -320,16 +288,9 @@ class BaseGridFiltration(BaseFiltration):
         """Compute the value at every node from counts on the lattice, for each cap."""
         raise NotImplementedError
 
-
-def _counted(
-    new: Callable[[], LatticeHistogram],
-    groups: str | bool | None,
-    part: Any,
-    histogram: LatticeHistogram | None = None,
-) -> LatticeHistogram:
-    """Count one part of a cloud, in a new histogram or in a given one."""
-    histogram = histogram or new()
-    return histogram.update(*Cloud.read(part, groups, "X", histogram.n_features))
+    def _from_weights(self, points: FloatArray, weights: IntArray) -> FloatArray:
+        """Compute the value at every node from points whose integer weights add up to 2**22."""
+        raise NotImplementedError
 
 
 def _check_resolution(given: Any, n_dims: int, memory: float) -> tuple[int, ...]:

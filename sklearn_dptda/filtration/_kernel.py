@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Bounds, FloatArray
+from sklearn_dptda._typing import Bounds, FloatArray, IntArray
 from sklearn_dptda.filtration._cloud import LatticeHistogram
 from sklearn_dptda.filtration._grid_filtration import BaseGridFiltration, ValuesAhead
 from sklearn_dptda.preprocessing import PrivateBounds
@@ -201,25 +201,40 @@ class KernelDistanceFiltration(BaseGridFiltration):
         return 8 * terms * 2.0**-53
 
     def _exact(self, points: FloatArray) -> list[FloatArray]:
-        n = len(points)
+        return [self._of_measure(points, None)]
+
+    def _from_weights(self, points: FloatArray, weights: IntArray) -> FloatArray:
+        return self._of_measure(points, weights.astype(float))
+
+    def _of_measure(self, points: FloatArray, weights: FloatArray | None) -> FloatArray:
+        """Compute the distance from the points with these weights, or all with the same."""
+        n, total = len(points), len(points) if weights is None else float(weights.sum())
         mean_kernel = np.zeros(tuple(map(len, self.axes_)))
         rows = min(self._rows_in_memory(self._floats_per_point()), _POINTS_PER_PRODUCT)
-        for chunk in (points[i : i + rows] for i in range(0, n, rows)):
+        for start in range(0, n, rows):
+            chunk = points[start : start + rows]
             # A Khatri-Rao product of all axes but the last, followed by one matrix product.
-            product = np.ones((1, len(chunk)))
+            product = (
+                np.ones((1, len(chunk))) if weights is None else weights[None, start:][:, :rows]
+            )
             for axis, coordinates in enumerate(self.axes_[:-1]):
                 factor = self._gauss(coordinates, chunk[:, axis])
                 product = (product[:, None, :] * factor).reshape(-1, len(chunk))
             last = self._gauss(self.axes_[-1], chunk[:, -1])
             mean_kernel += (product @ last.T).reshape(mean_kernel.shape)
-        mean_kernel /= n
+        mean_kernel /= total
         self_energy, rows = 0.0, self._rows_in_memory(3 * n)
-        for chunk in (points[i : i + rows] for i in range(0, n, rows)):
+        for start in range(0, n, rows):
+            chunk = points[start : start + rows]
             squared = np.zeros((len(chunk), n))
             for axis in range(points.shape[1]):
                 squared += (chunk[:, axis, None] - points[:, axis]) ** 2
-            self_energy += np.exp(squared / (-2 * self.bandwidth**2)).sum()
-        return [self._distance(self_energy / n**2, mean_kernel, n)]
+            kernel = np.exp(squared / (-2 * self.bandwidth**2))
+            if weights is None:
+                self_energy += kernel.sum()
+            else:
+                self_energy += float(weights[start : start + rows] @ kernel @ weights)
+        return self._distance(self_energy / total**2, mean_kernel, n if weights is None else None)
 
     def _from_histogram(self, histogram: LatticeHistogram) -> list[FloatArray]:
         weights = histogram.counts / (histogram.n_points << histogram.weight_bits)
@@ -232,9 +247,11 @@ class KernelDistanceFiltration(BaseGridFiltration):
         self_energy = float((weights * smooth).sum())
         return [self._distance(self_energy, smooth[step], histogram.n_points)]
 
-    def _distance(self, self_energy: float, mean_kernel: FloatArray, n: int) -> FloatArray:
+    def _distance(self, self_energy: float, mean_kernel: FloatArray, n: int | None) -> FloatArray:
+        """Return the distance, at least as large as its sensitivity for ``n`` records."""
         squared = 1.0 + self_energy - 2.0 * mean_kernel
-        return np.sqrt(np.maximum(squared, self._plain_sensitivity(n) ** 2))
+        least = 0.0 if n is None else self._plain_sensitivity(n)
+        return np.sqrt(np.maximum(squared, least**2))
 
     def _gauss(self, a: FloatArray, b: FloatArray) -> FloatArray:
         scaled = (a[:, None] - b) / self.bandwidth

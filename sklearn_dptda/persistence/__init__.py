@@ -13,6 +13,11 @@ from sklearn_dptda.persistence._error_bounds import (
     noise_floor,
 )
 from sklearn_dptda.persistence._error_statement import beyond_noise, not_empty
+from sklearn_dptda.persistence._feature_regions import (
+    FeatureRegion,
+    feature_regions,
+    shares_of_resamples,
+)
 from sklearn_dptda.persistence._persistence_profile import PersistenceProfile
 from sklearn_dptda.persistence._private_betti_numbers import PrivateBettiNumbers
 from sklearn_dptda.persistence._private_persistence import PrivatePersistence
@@ -25,6 +30,7 @@ from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_dist
 __all__ = [
     "CubicalPersistence",
     "DiagramPosterior",
+    "FeatureRegion",
     "PersistenceProfile",
     "PrivateBettiNumbers",
     "PrivatePersistence",
@@ -33,8 +39,10 @@ __all__ = [
     "bottleneck_error_bound",
     "dilation_dissimilarity",
     "epsilon_for_error",
+    "feature_regions",
     "noise_floor",
     "not_empty",
+    "shares_of_resamples",
     "shift_invariant_bottleneck_distance",
     "wasserstein_distance",
 ]

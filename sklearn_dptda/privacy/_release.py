@@ -6,6 +6,7 @@ The estimator with its parameters, and the records, determine a release.
 import pickle
 import sys
 import zlib
+from dataclasses import fields, is_dataclass
 from functools import cache
 from hashlib import sha256
 from numbers import Number
@@ -125,6 +126,8 @@ def as_arrays(value: Any) -> list[FloatArray]:
         return [part for item in value for part in as_arrays(item)]
     if isinstance(value, BaseEstimator):
         return as_arrays(state(value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return as_arrays([getattr(value, part.name) for part in fields(value)])
     return [_checksum(value)]
 
 
