@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from sklearn_dptda._typing import RandomStateLike
-from sklearn_dptda.filtration import DTMFiltration, LatticeHistogram
+from sklearn_dptda.filtration import DTMFiltration, LatticeHistogram, ReleasedCloud
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
 from sklearn_dptda.persistence._private_grid_persistence import pure_guarantee
 from sklearn_dptda.preprocessing import PrivateBounds
@@ -198,6 +198,10 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
             raise ValueError(
                 "filtration must have bounds in numbers. To use a private box, fit PrivateBounds "
                 "first and pass its bounds_."
+            )
+        if any(isinstance(cloud, ReleasedCloud) for cloud in clouds):
+            raise ValueError(
+                "X holds released clouds, of which every m costs nothing. Use GridSearchCV."
             )
         masses = _checked_masses(self.candidates)
         fitted = [clone(self.filtration).set_params(m=m).fit(clouds) for m in masses]

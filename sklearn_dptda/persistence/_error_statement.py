@@ -199,10 +199,11 @@ def warn_of_noise(what: str, epsilon: float, enough: tuple[float, float] | None)
     ``enough`` is a sufficient epsilon and the length of the features that are visible from there
     on, or None.
     """
-    remedy = "Raise m, or use more points."
+    remedy = "Raise m, use more points, or release the cloud by PrivateCloud."
     if enough is not None:
         remedy = (
-            "Raise epsilon or m, or use more points. A feature of persistence "
+            "Raise epsilon or m, use more points, or release the cloud by PrivateCloud, which "
+            "shows more where noise is large. A feature of persistence "
             f"{enough[1]:.3g} is sure to be visible from epsilon={enough[0]:.2g} on."
         )
     warn_caller(

@@ -179,6 +179,11 @@ class PrivateGridPersistence(
                     raise ValueError(
                         "sensitivity must be None, because filtrations carry their own sensitivity."
                     )
+                if item.sensitivity == 0:
+                    raise ValueError(
+                        f"X[{i}] is public, because it is a function of a released cloud: its "
+                        "exact diagrams cost nothing. Use CubicalPersistence."
+                    )
                 sensitivity, error = item.sensitivity, float(item.approximation_error)
                 # If the caller states an upper bound, it is the only cap.
                 smaller = item.smaller if self.upper is None else ()

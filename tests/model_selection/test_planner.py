@@ -414,3 +414,14 @@ def test_plan_of_a_feature_refuses_what_it_cannot_show(options, message):
     options = {"bounds": BOX, "persistence": 0.5, "m": 0.2, "homology_dimension": 0} | options
     with pytest.raises(ValueError, match=message):
         plan_release(800, **options)
+
+
+def test_plan_says_when_a_released_cloud_shows_more():
+    loop = {"bounds": (-1.5, 1.5), "loop_radius": 1.0, "spread": 0.1}
+    few = plan_release(300, m=0.1, claim="bound", **loop)
+    assert 0.1 * 300 * few.epsilon > 300 and not few.cloud_is_better
+    many = plan_release(300, m=0.1, n_features=5, **loop)
+    assert many.cloud_is_better and "PrivateCloud is expected" in str(many)
+    assert "PrivateCloud" not in str(few)
+    wide = plan_release(4000, bounds=([-1.5] * 2, [1.5] * 2), persistence=1.2, m=0.2)
+    assert wide.cloud_is_better == (0.2 * 4000 * wide.epsilon < 300)
