@@ -505,6 +505,20 @@ def test_outcomes_of_searches_for_a_mass_are_those_of_any_point():
     outcomes(estimator, [(n, clouds_with(c)) for n, c in CLOUDS.items()])
 
 
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("bounds", [(0, 1), None])
+def test_outcomes_of_private_clouds_are_those_of_any_point(adjacency, bounds):
+    kinds = (
+        (None, CLOUDS, lambda cloud, place: cloud),
+        ("who", CLOUDS_OF_PEOPLE, of_people),
+        (True, LISTS_OF_PEOPLE, listed(lambda own: own)),
+    )
+    for groups, changes, usual in kinds:
+        private = make_instance(PRIVATE["PrivateCloud"])
+        private.set_params(adjacency=adjacency, groups=groups, bounds=bounds, random_state=0)
+        outcomes(private, [(n, clouds_with(c, usual)) for n, c in changes.items()], fit_all)
+
+
 def test_outcomes_of_two_sample_tests_are_those_of_any_point():
     def compute(_, groups):
         return private_two_sample_test(*groups, bounds=(0, 1), epsilon=2.0, random_state=0)

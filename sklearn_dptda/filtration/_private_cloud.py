@@ -263,6 +263,10 @@ class PrivateCloud(
     def _read(self, cloud: Any, name: str, n_features: int | None) -> Any:
         if isinstance(cloud, ReleasedCloud):
             raise ValueError(f"{name} was released already. Pass it to the next step.")
+        if self.adjacency == "add-remove" and not self.groups:
+            # Their number is private, so that a cloud of one point or none is not refused.
+            counted = isinstance(cloud, LatticeHistogram) and not cloud.of_people
+            return cloud if counted else Cloud.read(cloud, None, name, n_features)
         return super()._read(cloud, name, n_features)
 
     def _shape_ahead(self, cloud: Any) -> tuple[int, ...] | None:

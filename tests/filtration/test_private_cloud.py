@@ -207,6 +207,15 @@ def test_private_cloud_takes_a_private_box_of_its_adjacency(points):
     )
 
 
+def test_private_cloud_accepts_any_number_of_points_if_it_is_private(rng):
+    X = rng.uniform(size=(2, 2))
+    refuses("fewer than 2|at least 2", released, X[:1])
+    for n in (0, 1, 2):
+        for bounds in ((0, 1), None):
+            cloud = released(X[:n], 50.0, bounds, adjacency="add-remove")
+            assert 1 <= cloud.n_points <= 5 and cloud.weights.sum() == pytest.approx(cloud.n_points)
+
+
 # Released clouds are public input.
 
 
