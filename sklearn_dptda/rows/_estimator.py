@@ -185,9 +185,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         firsts = sorted(set(first_places(given)))
         for i in firsts:
             d = clouds[0].shape[1] if clouds else None
-            # With add-remove neighbours, the number of points is private.
-            least = int(self.adjacency == "replace-one")
-            clouds.append(check_cloud(given[i], f"X[{i}]", d, min_points=least))
+            clouds.append(check_cloud(given[i], f"X[{i}]", d, min_points=1))
         d = self.n_features_in_ = clouds[0].shape[1]
         self._check_features(d)
         self._public_bounds(d)
