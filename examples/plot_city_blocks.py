@@ -16,6 +16,7 @@ import numpy as np
 
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivacyAccountant, PrivateCloud
 from sklearn_dptda.persistence import feature_regions, shares_of_resamples
+from sklearn_dptda.plotting import FiltrationDisplay
 
 rng = np.random.default_rng(7)
 across, along = (0.1, 0.8, 1.3, 1.6, 1.9), (0.1, 0.4, 0.8, 1.1, 1.4)
@@ -50,16 +51,13 @@ for m, ax in zip((0.01, 0.02, 0.05), axes, strict=True):
     long = loops[loops[:, 1] - loops[:, 0] > cloud.lattice_loop]
     blocks = feature_regions(function, long, dimension=1)
     shares = shares_of_resamples(cloud, filtration, blocks, random_state=0)
-    ax.pcolormesh(*function.axes, function.values.T, cmap="Greys", shading="nearest")
-    for block, share in zip(blocks, shares, strict=True):
-        for curve in block.outline()[:1]:
-            ax.plot(*curve.T, color="C0" if share >= 0.9 else "C1", lw=2)
-        ax.annotate(f"{share:.2f}", block.death_place, ha="center", va="center", fontsize=7)
-    ax.set(title=f"m = {m}: {sum(shares >= 0.9)} sure blocks of {len(blocks)}", aspect="equal")
+    FiltrationDisplay(function, regions=blocks, shares=shares).plot(ax)
+    ax.set(title=f"m = {m}: {sum(shares >= 0.9)} sure blocks of {len(blocks)}")
 plt.show()
 
 # %%
-# Blue blocks are in at least nine of ten resamples. The exact positions have this many blocks:
+# All of these blocks are in at least nine of ten resamples; other outlines would be dotted. The
+# exact positions have this many blocks:
 (exact,) = DTMFiltration(0.01, bounds=([0, 0], [2, 1.5]), resolution=(121, 91)).fit_transform(
     [positions]
 )

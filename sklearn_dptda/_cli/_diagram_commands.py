@@ -98,7 +98,7 @@ class _FunctionCommand(PayingCommand):
             )
         points = points / self.scale
         ids = self.records.ids
-        cloud = points if ids is None else _by_person(points, ids)
+        cloud = points if ids is None else by_person(points, ids)
         functions = self.filtration.fit_transform([cloud])
         self.private.fit(functions)
         return functions
@@ -126,7 +126,7 @@ class _FunctionCommand(PayingCommand):
         return dict(zip(names, values, strict=True))
 
 
-def _by_person(points, ids):
+def by_person(points, ids):
     """Return the points of each person."""
     _, numbers, counts = np.unique(ids, return_inverse=True, return_counts=True)
     return np.split(points[np.argsort(numbers, kind="stable")], np.cumsum(counts)[:-1])

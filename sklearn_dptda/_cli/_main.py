@@ -21,6 +21,7 @@ COMMANDS = {
         "choose epsilon, m and the grid of a diagram before you spend anything",
     ),
     "diagram": ("_diagram_commands", "release private persistence diagrams of a file of points"),
+    "cloud": ("_cloud_command", "release a weighted cloud once, and where its loops are"),
     "betti": ("_diagram_commands", "release the numbers of components and loops of a point cloud"),
     "cluster": ("_row_commands", "release private clusters of a file of rows"),
     "synthesize": ("_row_commands", "release synthetic rows in place of a file of rows"),

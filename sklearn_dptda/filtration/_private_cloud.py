@@ -48,7 +48,7 @@ from sklearn_dptda.utils._validation import check_collection, refuse_repeated
 
 # Accuracy only: factor and exponent of the number of cells along an axis as a function of n times
 # epsilon, and the least number, by dimension; measured in doc/measured/private_cloud.md.
-_CELLS = {1: (2.0, 0.5, 16), 2: (0.82, 0.4, 12), 3: (0.48, 0.4, 6), 4: (0.6, 0.33, 4)}
+_CELLS = {1: (2.0, 0.5, 16), 2: (0.82, 0.4, 12), 3: (0.48, 0.4, 8), 4: (0.6, 0.33, 4)}
 # Accuracy only: share of epsilon for the number of records, if it is private.
 _SIZE_SHARE = 0.05
 # Accuracy only: share of epsilon for a box, if bounds are not given.

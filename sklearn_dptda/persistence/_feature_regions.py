@@ -55,6 +55,11 @@ class FeatureRegion:
         """Death minus birth."""
         return self.death - self.birth
 
+    @property
+    def middle(self) -> FloatArray:
+        """Place in the region: of the death of a loop or void, or the birth of a component."""
+        return self.death_place if self.contains(self.death_place) else self.birth_place
+
     def contains(self, place: ArrayLike) -> bool:
         """Return whether the node next to a place is in the region.
 
@@ -67,6 +72,8 @@ class FeatureRegion:
         bool
         """
         place = np.asarray(place, dtype=float)
+        if np.isnan(place).any():
+            return False
         nodes = (int(np.abs(axis - x).argmin()) for axis, x in zip(self.axes, place, strict=True))
         return bool(self.inside[tuple(nodes)])
 
@@ -317,7 +324,7 @@ def shares_of_resamples(
     if not regions:
         return found
     least = min(region.persistence for region in regions) / 2
-    places = [r.birth_place if dimension == 0 else r.death_place for r in regions]
+    places = [region.middle for region in regions]
     for seed in spawn_seeds(random_state, n_resamples):
         (function,) = filtration.transform([cloud.resample(seed)])
         (diagram,) = CubicalPersistence(dimension).fit_transform([function])

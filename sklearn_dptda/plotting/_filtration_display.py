@@ -1,5 +1,6 @@
 """Display of functions on grids and on landmarks."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -11,15 +12,19 @@ from sklearn.decomposition import PCA
 
 from sklearn_dptda._typing import ListLike
 from sklearn_dptda.filtration import ComplexFiltration, GridFiltration
+from sklearn_dptda.persistence import FeatureRegion
 from sklearn_dptda.persistence._cubical import persistent_tree
-from sklearn_dptda.plotting._style import CONTOUR_LEVELS, Display, style
+from sklearn_dptda.plotting._style import CLUSTER_COLORS, CONTOUR_LEVELS, Display, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Outlines of features in fewer resamples than this share are dotted.
+_SURE = 0.9
+
 
 class FiltrationDisplay(Display):
-    """Plot of a function on a grid or on landmarks: *not* private.
+    """Plot of a function on a grid or on landmarks: *not* private, unless a cloud was released.
 
     A function on a one- or two-dimensional grid is drawn as a whole, and a three-dimensional
     one as a slice. Landmarks are drawn in the plane of their two principal components,
@@ -32,6 +37,12 @@ class FiltrationDisplay(Display):
         The function, as :class:`DTMFiltration` returns it.
     points : array-like of shape (n, d), default=None
         Points of the cloud, drawn above a grid function or below landmarks.
+    regions : list of FeatureRegion, default=()
+        Features of a function in the plane, from :func:`feature_regions`, whose outlines are drawn
+        in different colours.
+    shares : array-like of shape (n_regions,), default=None
+        Shares of these features, from :func:`shares_of_resamples`, which are written beside them.
+        Outlines of a share below 0.9 are dotted.
 
     Attributes
     ----------
@@ -54,9 +65,15 @@ class FiltrationDisplay(Display):
     """
 
     def __init__(
-        self, filtration: GridFiltration | ComplexFiltration, *, points: ArrayLike | None = None
+        self,
+        filtration: GridFiltration | ComplexFiltration,
+        *,
+        points: ArrayLike | None = None,
+        regions: Sequence[FeatureRegion] = (),
+        shares: ArrayLike | None = None,
     ) -> None:
         self.filtration = filtration
+        self.regions, self.shares = regions, shares
         self.points = None if points is None else np.asarray(points, dtype=float)
 
     @classmethod
@@ -107,6 +124,15 @@ class FiltrationDisplay(Display):
         ax.figure.colorbar(image, ax=ax, label="value", shrink=0.8)
         if flat and self.points is not None:
             ax.scatter(*self.points.T, s=2, color="white", alpha=0.7, linewidths=0)
+        shares = np.ones(len(self.regions)) if self.shares is None else np.asarray(self.shares)
+        for i, (region, share) in enumerate(zip(self.regions, shares, strict=True)):
+            color = CLUSTER_COLORS[i % len(CLUSTER_COLORS)]
+            for curve in region.outline():
+                ax.plot(*curve.T, color="white", linewidth=3)
+                ax.plot(*curve.T, color=color, linestyle="-" if share >= _SURE else ":")
+            if self.shares is not None:
+                options = {"ha": "center", "va": "center", "fontsize": "x-small"}
+                ax.annotate(f"{share:.2f}", region.middle, color="white", **options)
         ax.set_aspect("equal")
 
     def _plot_landmarks(self, filtration: ComplexFiltration, ax: "Axes") -> None:

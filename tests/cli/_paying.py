@@ -25,6 +25,10 @@ PAYING = {
         ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.3"],
         ["diagram.json", "diagram.csv", "diagram.pers", "diagram.png"],
     ),
+    "cloud": (
+        ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.3"],
+        ["cloud.json", "cloud.csv", "regions.geojson", "cloud.png"],
+    ),
     "betti": (
         ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.3", "--threshold", "0.1"],
         ["betti.json", "betti.csv"],

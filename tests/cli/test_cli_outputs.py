@@ -220,6 +220,7 @@ SCHEMA = json.loads((files("sklearn_dptda") / "_cli" / "release.schema.json").re
 LINES = "rows.npy --bounds 0 1 --epsilon 9"
 COMMANDS = {
     "diagram": ["diagram", *LINES.split(), "--resolution", "9", "--clipped-share"],
+    "cloud": ["cloud", *LINES.split(), "--resolution", "9"],
     "betti": ["betti", *LINES.split(), "--resolution", "9"],
     "clusters": ["cluster", *LINES.split()],
     "synthetic": ["synthesize", *LINES.split()],

@@ -22,6 +22,7 @@ IDS = RNG.permutation(np.repeat([f"p{j}" for j in range(80)], 5))
 
 COMMANDS = {
     "diagram": "--bounds -1 1 --resolution 9 --m 0.3",
+    "cloud": "--bounds -1 1 --resolution 9 --m 0.3",
     "betti": "--bounds -1 1 --resolution 9 --m 0.3 --threshold 0.1",
     "cluster": "--bounds -1 1 --kind kmeans --n-clusters 2 --delta 0",
     "synthesize": "--header --bounds -1 1",
