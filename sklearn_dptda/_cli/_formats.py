@@ -214,9 +214,10 @@ def _json(path, how):
 def _sheet(path, how):
     import pandas as pd
 
-    sheet = how["key"] or "0"
-    with reading(path, "a workbook with this sheet"), warnings.catch_warnings(action="ignore"):
-        name = int(sheet) if sheet.isdecimal() else sheet
+    with reading(path, "a workbook"), pd.ExcelFile(path) as book:
+        sheets = list(book.sheet_names)
+    name = _one_of(sheets, how["key"], "sheets")
+    with reading(path, "a workbook"):
         frame = pd.read_excel(path, header=None, sheet_name=name, dtype=object)
         # The rules for lines of texts hold for rows of a sheet.
         rows = frame.dropna(how="all").to_csv(header=False, index=False)

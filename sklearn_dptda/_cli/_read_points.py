@@ -66,7 +66,7 @@ TABLE_ARGUMENTS: dict[str, dict[str, Any]] = {
         "help": "name or number of the column that identifies people. All rows of a person are "
         "then protected together, and the privacy unit is one person instead of one row",
     },
-    "--key": {"help": "name or number (from 0) of the array in an NPZ file"},
+    "--key": {"help": "name or number (from 0) of one of several arrays or sheets in a file"},
     **TEXT_ARGUMENTS,
     "--fill": SEVERAL
     | {
