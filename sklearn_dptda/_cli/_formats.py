@@ -5,6 +5,8 @@ what a format does not say, such as whether the first row of a sheet contains na
 """
 
 import gzip
+import io
+import re
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -122,6 +124,15 @@ def _array_of(column):
     return column.to_numpy(None if column.dtype.kind in "biufcM" else object)
 
 
+def _of_arrow(table):
+    """Return the names and columns of a table of Arrow, in which an index is a column as others."""
+    frame = table.to_pandas(ignore_metadata=True)
+    is_index = [re.fullmatch(r"__index_level_\d+__", name) is not None for name in frame]
+    # As in a text, the first column has no name if it is that of an index without one.
+    frame.columns = ["" if i else name for name, i in zip(frame.columns, is_index, strict=True)]
+    return _of_frame(frame.iloc[:, np.argsort(np.logical_not(is_index), kind="stable")])
+
+
 def _refuse_inflated(path, declared):
     """Refuse a file whose declared decompressed size is too large, before it is decompressed."""
     if declared > max(MAX_INFLATED_BYTES, _MAX_INFLATION * path.stat().st_size):
@@ -191,14 +202,21 @@ def _parquet(path, how):
     # in the file, would be as many in memory.
     texts = [c.path for c in columns if c.physical_type == "BYTE_ARRAY"]
     with reading(path, "a Parquet file"):
-        return _of_frame(pq.read_table(path, read_dictionary=texts).to_pandas())
+        return _of_arrow(pq.read_table(path, read_dictionary=texts))
 
 
 def _feather(path, how):
     with reading(path, "a Feather file"):
         import pyarrow.feather
 
-        return _of_frame(pyarrow.feather.read_table(path).to_pandas())
+        return _of_arrow(pyarrow.feather.read_table(path))
+
+
+_JSON = (
+    'a list of flat JSON records, such as [{"x": 1, "y": 2}], or in .jsonl one of them a line. '
+    "If it is a list inside of an object, 'jq .NAME' extracts it. For nested records, run "
+    'pandas.json_normalize(records).to_csv("rows.csv", index=False) in Python'
+)
 
 
 def _json(path, how):
