@@ -222,7 +222,7 @@ _JSON = (
 def _json(path, how):
     import pandas as pd
 
-    with reading(path, "a file of JSON records"):
+    with reading(path, _JSON):
         lines = suffix_of(path) != ".json"
         orient = None if lines else "records"
         old = before_pandas_31(convert_dates=False)

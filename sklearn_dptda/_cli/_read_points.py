@@ -162,6 +162,8 @@ def read_table(
             tell(f"note: {note}")
     else:
         names, found = known.read(path, {"key": key, "texts": texts, **how})
+    if not found or not len(found[0]):
+        raise ValueError(f"{path} has no records.")
     width, owner, ids = len(found), None, None
     if groups is not None:
         owner = column_place("--groups", groups, names, range(width))
