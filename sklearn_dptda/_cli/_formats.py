@@ -10,7 +10,7 @@ import re
 import warnings
 import zipfile
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,9 +48,18 @@ def check_is_file(path):
 
 @contextmanager
 def reading(path, what):
-    """Replace errors of libraries about a broken file, because they may quote its content."""
+    """Replace errors of libraries about a broken file, because they may quote its content.
+
+    What they print or warn of is dropped: it is harmless where no error follows.
+    """
+    unseen = io.StringIO()
     try:
-        yield
+        with (
+            warnings.catch_warnings(action="ignore"),
+            redirect_stdout(unseen),
+            redirect_stderr(unseen),
+        ):
+            yield
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not a text file in UTF-8.") from None
     except ImportError:
@@ -115,15 +124,6 @@ def _of_frame(frame):
     return [str(name) for name in frame.columns], [_array_of(c) for _, c in frame.items()]
 
 
-def _array_of(column):
-    """Return a column as an array; equal texts of a dictionary stay one object."""
-    if hasattr(column, "cat"):
-        # The code of a missing value is -1.
-        texts = np.append(column.cat.categories.to_numpy(object), np.array([None], dtype=object))
-        return texts[column.cat.codes.to_numpy()]
-    return column.to_numpy(None if column.dtype.kind in "biufcM" else object)
-
-
 def _of_arrow(table):
     """Return the names and columns of a table of Arrow, in which an index is a column as others."""
     frame = table.to_pandas(ignore_metadata=True)
@@ -131,6 +131,15 @@ def _of_arrow(table):
     # As in a text, the first column has no name if it is that of an index without one.
     frame.columns = ["" if i else name for name, i in zip(frame.columns, is_index, strict=True)]
     return _of_frame(frame.iloc[:, np.argsort(np.logical_not(is_index), kind="stable")])
+
+
+def _array_of(column):
+    """Return a column as an array; equal texts of a dictionary stay one object."""
+    if hasattr(column, "cat"):
+        # The code of a missing value is -1.
+        texts = np.append(column.cat.categories.to_numpy(object), np.array([None], dtype=object))
+        return texts[column.cat.codes.to_numpy()]
+    return column.to_numpy(None if column.dtype.kind in "biufcM" else object)
 
 
 def _refuse_inflated(path, declared):
@@ -142,7 +151,7 @@ def _refuse_inflated(path, declared):
         )
 
 
-def _one_of(names, key):
+def _one_of(names, key, what="arrays"):
     """Return the array that a key selects. The names of arrays may be names of people."""
     if key is None and len(names) == 1:
         return names[0]
@@ -150,7 +159,7 @@ def _one_of(names, key):
         return key
     if key is not None and key.isdecimal() and int(key) < len(names):
         return names[int(key)]
-    raise ValueError(f"--key: choose one of the {len(names)} arrays, by name or number from 0.")
+    raise ValueError(f"--key: choose one of the {len(names)} {what}, by name or number from 0.")
 
 
 def _npy(path, how):
@@ -226,7 +235,10 @@ def _json(path, how):
         lines = suffix_of(path) != ".json"
         orient = None if lines else "records"
         old = before_pandas_31(convert_dates=False)
-        return _of_frame(pd.read_json(path, lines=lines, orient=orient, dtype=False, **old))
+        frame = pd.read_json(path, lines=lines, orient=orient, dtype=False, **old)
+        if frame.map(lambda cell: isinstance(cell, dict | list)).any(axis=None):
+            raise ValueError
+    return _of_frame(frame)
 
 
 def _sheet(path, how):
