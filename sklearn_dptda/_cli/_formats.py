@@ -251,7 +251,8 @@ def _sheet(path, how):
         frame = pd.read_excel(path, header=None, sheet_name=name, dtype=object)
         # The rules for lines of texts hold for rows of a sheet.
         rows = frame.dropna(how="all").to_csv(header=False, index=False)
-    lines = {name: how[name] for name in ("header", "skip_lines", "texts") if name in how}
+    kept = ("header", "skip_lines", "skip_last", "texts")
+    lines = {name: how[name] for name in kept if name in how}
     stated = {"separator": ",", "decimal": ".", "encoding": "utf-8", "comment": "none"}
     names, columns, _, notes = read_text(path, rows.encode(), **stated, **lines)
     if n_blank := int(frame.isna().all(axis=1).sum()):

@@ -72,6 +72,8 @@ class Look(Command):
             ],
         )
         say(*facts.lines())
+        if advice := table.advice():
+            tell(f"note: {advice}")
         if table.form is not None:
             say("", f"The file is read with {table.form} {_header(table)}.")
         found = suggestions(args.points, facts, table, args.columns, "header" in proposed)

@@ -23,6 +23,7 @@ from sklearn_dptda.privacy._guarantee import Sums
 from sklearn_dptda.privacy._ledger import AnotherRelease
 from sklearn_dptda.privacy._ledger_stores import shown_location
 from sklearn_dptda.privacy._release_key import payment_of
+from sklearn_dptda.utils._people import remark_on_ids
 
 _PAYING_HELP = """\
 paying:
@@ -107,7 +108,14 @@ class PayingCommand(Command):
     def prepare(self) -> Any:
         """Read and check the records."""
         self.records = self.read()
-        return self.records.numbers(getattr(self.private, "missing", False))
+        points = self.records.numbers(bool(getattr(self.private, "missing", False)))
+        if remark_on_ids(self.records.names or ()):
+            tell(
+                "warning: a column seems to identify people or rows, and counts as a coordinate. "
+                "If a person can have several rows, pass its name to --groups, which protects all "
+                "of them. Otherwise, name the other columns by --columns."
+            )
+        return points
 
     def read(self, texts: Sequence[str] = ()) -> Table:
         """Read the file of rows; the columns that ``texts`` names stay as they are written."""

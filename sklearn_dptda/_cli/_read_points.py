@@ -17,7 +17,6 @@ from sklearn_dptda._cli._text_table import (
     is_missing,
     read_text,
 )
-from sklearn_dptda.utils._people import remark_on_ids
 
 # Releases of more columns consist mostly of noise, and take hours.
 MAX_COLUMNS = 1000
@@ -50,6 +49,12 @@ TEXT_ARGUMENTS: dict[str, dict[str, Any]] = {
         "default": 0,
         "metavar": "N",
         "help": "leave out the first N lines of a text file, before the names of the columns",
+    },
+    "--skip-last": {
+        "type": int,
+        "default": 0,
+        "metavar": "N",
+        "help": "leave out the last N lines of a text file that are not blank, such as notes",
     },
     "--comment": {
         "metavar": "MARK",
@@ -115,16 +120,34 @@ class Table(NamedTuple):
         """The decimal mark of numbers in texts, or None if it was not stated."""
         return "." if self.form is None else self.form.decimal
 
-    def numbers(self, keeps_gaps=False):
-        """Return the cells as floats, and warn of a column that seems to identify people."""
-        points = as_numbers(self.path, self.columns, self.labels, self.decimal, keeps_gaps)
-        if remark_on_ids(self.names or ()):
-            tell(
-                "warning: a column seems to identify people or rows, and counts as a coordinate. "
-                "If a person can have several rows, pass its name to --groups, which protects all "
-                "of them. Otherwise, name the other columns by --columns."
-            )
-        return points
+    def numbers(self, keeps_gaps=False, places=None):
+        """Return the cells of all or some columns as floats, with gaps as NaN if they are kept.
+
+        A ValueError names the columns with other cells that are not numbers.
+        """
+        places = range(len(self.columns)) if places is None else places
+        numbers = np.empty((len(self.columns[0]), len(places)))
+        described, is_wrong = [], False
+        for j, place in enumerate(places):
+            numbers[:, j], texts = _numbers(self.columns[place], self.decimal)
+            gaps = int((~np.isfinite(numbers[:, j]) & ~texts).sum())
+            described.append((self.labels[place], int(texts.sum()), gaps))
+            is_wrong |= bool(texts.any()) or (gaps > 0 and not keeps_gaps)
+        if is_wrong:
+            message = _why_unusable(self.path, len(numbers), described)
+            raise ValueError(f"{message} {self.advice()}".rstrip())
+        if keeps_gaps:
+            numbers[~np.isfinite(numbers)] = np.nan
+        return numbers
+
+    def advice(self):
+        """Advice to leave out the first or last rows, if only these have texts among numbers."""
+        if self.form is None:
+            return ""
+        texts = [_numbers(column, self.decimal)[1] for column in self.columns]
+        mixed = [each for each in texts if not each.all()]
+        rows = np.flatnonzero(np.any(mixed, axis=0)).tolist() if mixed else []
+        return self.form.without(rows, len(self.columns[0]), self.names is not None)[0]
 
 
 def read_table(
@@ -241,26 +264,6 @@ def read_list(option, name, what):
     if not listed or len(set(listed)) < len(listed):
         raise ValueError(f"{option}: {path} must be a list of different {what}, one per line.")
     return listed
-
-
-def as_numbers(path, columns, labels, decimal=".", keeps_gaps=False):
-    """Return columns as an array of floats, with gaps as NaN if they are kept.
-
-    A ValueError names the columns with other cells that are not numbers.
-    """
-    found = [_numbers(column, decimal) for column in columns]
-    numbers = np.empty((len(columns[0]) if columns else 0, len(columns)))
-    counts = []
-    for j, (column, texts) in enumerate(found):
-        numbers[:, j] = column
-        counts.append((int(texts.sum()), int((~np.isfinite(column) & ~texts).sum())))
-    wrong = [sum(each) > 0 for each in zip(*counts, strict=True)]
-    if wrong and (wrong[0] or (wrong[1] and not keeps_gaps)):
-        described = [(label, *each) for label, each in zip(labels, counts, strict=True)]
-        raise ValueError(_why_unusable(path, len(numbers), described))
-    if any(wrong):
-        numbers[~np.isfinite(numbers)] = np.nan
-    return numbers
 
 
 def _is_unusual(cell):

@@ -68,13 +68,31 @@ class TextFormat(NamedTuple):
     separator: str
     decimal: str
     skip_lines: int = 0
+    skip_last: int = 0
     comment: str | None = None
 
     def __str__(self):
         word = next((w for w, s in SEPARATORS.items() if s == self.separator), self.separator)
         stated = f"--separator {word!r} --decimal {self.decimal!r} --encoding {self.encoding}"
         stated += f" --skip-lines {self.skip_lines}" * bool(self.skip_lines)
+        stated += f" --skip-last {self.skip_last}" * bool(self.skip_last)
         return stated + ("" if self.comment is None else f" --comment {self.comment!r}")
+
+    def without(self, rows, n_rows, has_names=False):
+        """Advice to leave out some rows, if they are the first or the last, and its option."""
+        n = len(rows)
+        if not 0 < n < n_rows:
+            return "", {}
+        if rows == list(range(n)):
+            n += self.skip_lines
+            what = f"the first {n} line(s) are neither records nor names."
+            if has_names:
+                what = f"there are {n + 1} lines of names, so that the last of them counts."
+            return f"Pass --skip-lines {n} if {what}", {"skip_lines": n}
+        if rows == list(range(n_rows - n, n_rows)):
+            n += self.skip_last
+            return f"Pass --skip-last {n} if the last {n} line(s) are no records.", {"skip_last": n}
+        return "", {}
 
 
 class _Reading(NamedTuple):
@@ -155,6 +173,7 @@ def read_text(
     encoding=None,
     header=None,
     skip_lines=0,
+    skip_last=0,
     comment=None,
     texts=(),
     is_ragged=False,
@@ -170,7 +189,7 @@ def read_text(
     n_lines = raw.count(b"\n") + (not raw.endswith(b"\n"))
     if stated := _STATED.match(raw):
         raw, separator = raw[stated.end() :], separator or stated[1].decode()
-    raw, left_out = _records(path, raw, skip_lines, comment, header)
+    raw, left_out = _records(path, raw, skip_lines, skip_last, comment, header)
     first = None
     if header:
         line, _, raw = raw.partition(b"\n")
@@ -192,24 +211,27 @@ def read_text(
             "does, or --no-header if it is a record.",
             header=True,
         )
-    width = _width(path, raw, best, is_ragged, skip_lines if first is None else None)
+    found = TextFormat(encoding, best.separator, best.decimal, skip_lines, skip_last, comment)
+    check = partial(_checked_width, path, raw, best, is_ragged, found, first is None)
+    width = _width(raw, best, is_ragged, check)
     names = None if first is None else _rows(first, best.separator, path)[0]
     given = names or []
     places = {given.index(t) if t in given else int(t) if t.isdecimal() else -1 for t in texts}
-    columns = _columns(path, raw, best, width, places)
+    columns = _columns(path, raw, best, width, places, check)
     if decimal is None and not is_ragged and _is_unclear(path, raw, best):
         raise _unclear(path)
     if names is not None:
         names = _names(path, names, columns)
-    found = TextFormat(encoding, best.separator, best.decimal, skip_lines, comment)
     return names, columns, found, list(_notes(path, found, n_lines, len(columns[0]), left_out))
 
 
-def _records(path, raw, skip_lines, comment, header):
+def _records(path, raw, skip_lines, skip_last, comment, header):
     """Return the lines that are records or names, and how many others there are of each kind."""
     left_out = {}
-    if skip_lines < 0 or comment == "":
-        raise ValueError("--skip-lines takes a number of lines, and --comment a mark, or none.")
+    if min(skip_lines, skip_last) < 0 or comment == "":
+        raise ValueError(
+            "--skip-lines and --skip-last take a number of lines, and --comment a mark, or none."
+        )
     if skip_lines:
         lines = raw.split(b"\n", skip_lines)
         raw, left_out["skipped"] = lines[-1] if len(lines) > skip_lines else b"", skip_lines
@@ -218,6 +240,9 @@ def _records(path, raw, skip_lines, comment, header):
         raw, left_out["of comments"] = re.subn(rb"(?m)^[ \t]*" + mark + rb".*\n?", b"", raw)
     if raw.startswith((b" ", b"\n")) or b"\n " in raw or b"\n\n" in raw:
         raw, left_out["without a cell"] = re.subn(rb"(?m)^ *\n", b"", raw)
+    if skip_last:
+        lines = raw.rstrip(b"\n").rsplit(b"\n", skip_last)
+        raw, left_out["skipped"] = b"\n".join(lines[:-skip_last]), skip_lines + skip_last
     if comment is None and any(mark in raw for mark in (b"#", b"%", b"//")):
         found = _COMMENT.search(raw, raw.find(b"\n") + 1 if header else 0)
         if found is not None:
@@ -406,11 +431,8 @@ def _is_unclear(path, raw, reading):
     return bool(marked)
 
 
-def _width(path, raw, reading, is_ragged, n_skipped):
-    """The number of cells of each row; ValueError if rows have different numbers of them.
-
-    ``n_skipped`` is the number of lines before the first row, or None if names are before it.
-    """
+def _width(raw, reading, is_ragged, check):
+    """The number of cells of each row; ValueError if rows have different numbers of them."""
     separator, width = reading.separator, reading.width
     if separator == "":
         return 1
@@ -419,10 +441,10 @@ def _width(path, raw, reading, is_ragged, n_skipped):
     if is_plain and raw.count(separator.encode()) == (width - 1) * n_rows and not is_ragged:
         # pandas refuses longer rows.
         return width
-    return _checked_width(path, raw, reading, is_ragged, n_skipped)
+    return check()
 
 
-def _checked_width(path, raw, reading, is_ragged, n_skipped):
+def _checked_width(path, raw, reading, is_ragged, found, has_no_names):
     separator, width = reading.separator, reading.width
     if separator == " " and b'"' not in raw:
         lengths = [n for n in map(len, map(bytes.split, raw.split(b"\n"))) if n]
@@ -437,13 +459,9 @@ def _checked_width(path, raw, reading, is_ragged, n_skipped):
         f"{path} has rows of different lengths: {len(other):,} of {len(lengths):,} do not have the "
         f"{width} cells of the others."
     )
-    if other == list(range(len(other))) and n_skipped is not None:
-        n = n_skipped + len(other)
-        raise UnclearLines(
-            f"{message} Pass --skip-lines {n} if the first {n} line(s) are neither records nor "
-            "names.",
-            skip_lines=n,
-        )
+    advice, proposal = found.without(other, len(lengths))
+    if proposal and (has_no_names or "skip_last" in proposal):
+        raise UnclearLines(f"{message} {advice}", **proposal)
     raise ValueError(
         f"{message} Put quotation marks around cells that contain the separator, or pass another "
         "--separator."
@@ -457,7 +475,7 @@ def before_pandas_31(**options):
     return options if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1) else {}
 
 
-def _columns(path, raw, reading, width, texts):
+def _columns(path, raw, reading, width, texts, check):
     """Return the columns: arrays of numbers where all cells are, and of texts."""
     import pandas as pd
 
@@ -486,7 +504,7 @@ def _columns(path, raw, reading, width, texts):
         # Words such as True, and numbers with marks of thousands, stay as they are written.
         written = read(io.BytesIO(raw), usecols=others, dtype=str) if others else frame
     except (pd.errors.ParserError, UnicodeError, OverflowError):
-        _checked_width(path, raw, reading, False, None)
+        check()
         raise _broken(path) from None
     return [
         written[j].fillna("").str.strip().to_numpy(dtype=object)
