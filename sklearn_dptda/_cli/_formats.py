@@ -307,15 +307,16 @@ def _mesh(path, how):
     return None, columns_of(path, points)
 
 
-def edges_of(path):
-    """Return the edges of a network as pairs of labels, and whether they have a direction."""
-    with reading(path, "a network that networkx reads"):
+def network_of(path):
+    """Return a network of networkx, whose nodes are labels, or ids of GraphML."""
+    labelled = ", with a different label for each node" * (suffix_of(path) == ".gml")
+    with reading(path, f"a network that networkx reads{labelled}"):
         import networkx
 
         graph = getattr(networkx, NETWORKS[suffix_of(path)])(path)
         if not graph.nodes:
             raise ValueError
-        return list(graph.edges()), graph.is_directed()
+    return graph
 
 
 class Format(NamedTuple):

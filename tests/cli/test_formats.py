@@ -266,6 +266,22 @@ def test_edges_of_a_file_are_the_edges_that_are_released(name, tmp_path, monkeyp
     )
 
 
+def test_graph_command_says_how_many_edges_it_read_and_what_nodes_are(tmp_path, capsys):
+    path, nodes = tmp_path / "a.gml", tmp_path / "nodes.txt"
+    nodes.write_text("\n".join(map(str, range(9))))
+    command = ["graph", str(path), "--nodes", str(nodes), "--force", "-o", str(tmp_path / "o")]
+    path.write_text(GML)
+    assert main(command) == 0
+    said = capsys.readouterr().err
+    assert "a.gml: 9 node(s), 8 edge(s)." in said and "9 nodes, 8 different edge(s)" in said
+    path.write_text(GML.replace('label "', 'label "n'))
+    assert main(command) == 2
+    assert "Nodes of GML and Pajek are their labels" in capsys.readouterr().err
+    path.write_text(GML.replace("label", "other"))
+    assert main(command) == 2
+    assert "with a different label for each node" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("content", "options"),
     [
