@@ -19,11 +19,14 @@ _NEXT = (
     "if there are none.",
     "  MISSING_OR_NOTHING: --missing if values can be missing in such a table; nothing if they "
     "cannot. For a diagram, it is --drop-incomplete.",
+    "  @FILE: @ and a file with the public list of values of a column, one per line.",
     "Which columns a command lists was read off the records: keep only those that you would list "
     "for any records.",
     "  HEADER_OR_NO_HEADER: --header if the first line contains names, which are published; "
     "--no-header if it is a record.",
 )
+# Largest number of categories that are listed in a command, and not in a file.
+_MOST_LISTED = 20
 # A single record decides whether a value is missing, or all are whole numbers, so that the printed
 # command leaves these options open.
 _MISSING = "MISSING_OR_NOTHING"
@@ -76,11 +79,14 @@ class Look(Command):
             tell(f"note: {advice}")
         if table.form is not None:
             say("", f"The file is read with {table.form} {_header(table)}.")
-        found = suggestions(args.points, facts, table, args.columns, "header" in proposed)
+        chosen = proposed.get("columns", args.columns)
+        found = suggestions(args.points, facts, table, chosen, "header" in proposed)
         if not found:
             say("", "No command releases such a file as it is.")
             return
-        say("", *_NEXT[: None if "header" in proposed else -1])
+        text = " ".join(line for command in found for line in command)
+        # The words that do not occur need no explanation.
+        say("", *(s for s in _NEXT if s[0] != " " or s.strip().partition(":")[0] in text))
         for command in found:
             say("", *command)
 
@@ -115,7 +121,7 @@ def suggestions(path, facts, table, columns=None, is_proposed=False):
 
     ``is_proposed`` says that the first line was taken for names, and may be a record.
     """
-    words = _words_for(facts)
+    words = _words_for(facts, table)
     shared = [shlex.quote(str(path))]
     if table.form is not None:
         shared.append(str(table.form))
@@ -141,7 +147,11 @@ def suggestions(path, facts, table, columns=None, is_proposed=False):
         parts = ["synthesize", *shared, *_columns(features, facts, columns, words)]
         parts += [f"--column-bounds {words[c.name]} LOW HIGH" for c in features if c.is_numeric]
         parts += ["INTEGERS_OR_NOTHING"] * any(c.is_numeric for c in features)
-        listed = [f"{words[c.name]}=A,B,C" for c in features if not c.is_numeric]
+        listed = [
+            f"{words[c.name]}={'A,B,C' if c.n_values <= _MOST_LISTED else '@FILE'}"
+            for c in features
+            if not c.is_numeric
+        ]
         parts += ["--categories", *listed] * bool(listed)
         found.append([*parts, _MISSING, "--epsilon 1", "-o synthetic"])
     return list(map(_command, found))
@@ -163,11 +173,11 @@ def _header(table):
     return "--no-header" if table.names is None else "--header"
 
 
-def _words_for(facts):
+def _words_for(facts, table):
     """What stands for each column in options: its name, or its number where the name cannot."""
     return {
-        column.name: str(place) if _confuses(str(column.name)) else shlex.quote(str(column.name))
-        for place, column in enumerate(facts.columns)
+        c.name: str(label.place) if _confuses(str(c.name)) else shlex.quote(str(c.name))
+        for label, c in zip(table.labels, facts.columns, strict=True)
     }
 
 
@@ -186,7 +196,12 @@ def _columns(chosen, facts, given, words):
 def _are_edges(facts, table):
     """Whether the first two columns of two or three seem to be the ends of edges."""
     first = facts.columns[:2]
-    if not 2 <= len(facts.columns) <= 3 or {c.kind for c in first} - {"id", "integer", "text"}:
+    if not 2 <= len(facts.columns) <= 3 or {c.kind for c in first} - {
+        "id",
+        "index",
+        "integer",
+        "text",
+    }:
         return False
     ends = [set(map(str, column.tolist())) for column in table.columns[:2]]
     return 5 * len(ends[0] & ends[1]) >= min(map(len, ends))

@@ -13,6 +13,7 @@ from sklearn_dptda._cli._terminal import tell
 from sklearn_dptda._cli._text_table import (
     SEPARATORS,
     TextFormat,
+    UnclearLines,
     as_number_text,
     is_missing,
     read_text,
@@ -198,9 +199,10 @@ def read_table(
     else:
         places = [place for place in range(width) if place != owner]
         if names is not None and not names[0] and owner != 0:
-            raise ValueError(
+            raise UnclearLines(
                 f"the first column of {path} has no name and seems to number the rows: "
-                f"{_columns_among(len(places) - 1)}, by name or number from 0."
+                f"{_columns_among(len(places) - 1)}, by name or number from 0.",
+                columns=list(map(str, places[1:])),
             )
         if owner is not None and not places:
             raise ValueError(f"{path} has no other column than that of --groups, {groups!r}.")
