@@ -196,12 +196,8 @@ def _columns(chosen, facts, given, words):
 def _are_edges(facts, table):
     """Whether the first two columns of two or three seem to be the ends of edges."""
     first = facts.columns[:2]
-    if not 2 <= len(facts.columns) <= 3 or {c.kind for c in first} - {
-        "id",
-        "index",
-        "integer",
-        "text",
-    }:
+    kinds = {"id", "index", "integer", "category", "text"}
+    if not 2 <= len(facts.columns) <= 3 or not {c.kind for c in first} <= kinds:
         return False
     ends = [set(map(str, column.tolist())) for column in table.columns[:2]]
     return 5 * len(ends[0] & ends[1]) >= min(map(len, ends))

@@ -23,7 +23,7 @@ HOLDS_DATES = (
     "(user guide, 'Your table')."
 )
 HOLDS_TEXT = (
-    "contains strings that are not numbers. Leave such columns out, or code them by public lists "
+    "contains values that are not numbers. Leave such columns out, or code them by public lists "
     "of values (user guide, 'Your table')."
 )
 NOT_FINITE = (
@@ -77,6 +77,9 @@ def without_values(error: Exception, name: str = "X") -> Exception:
         message = re.sub(pattern, replacement, message)
     if isinstance(error, TypeError) and _DATES.search(message):
         return ValueError(f"{name} {HOLDS_DATES}")
+    if isinstance(error, TypeError) and message.startswith("float() argument must be"):
+        # An object of another kind, such as an interval of pandas.
+        return ValueError(f"{name} {HOLDS_TEXT}")
     if message != str(error):
         return ValueError(message)
     if _is_known(error):
