@@ -254,7 +254,7 @@ def _sheet(path, how):
     kept = ("header", "skip_lines", "skip_last", "texts")
     lines = {name: how[name] for name in kept if name in how}
     stated = {"separator": ",", "decimal": ".", "encoding": "utf-8", "comment": "none"}
-    names, columns, _, notes = read_text(path, rows.encode(), **stated, **lines)
+    names, columns, _, notes = read_text(path, lambda _: rows.encode(), **stated, **lines)
     if n_blank := int(frame.isna().all(axis=1).sum()):
         notes.append(f"{n_blank:,} blank row(s) of {path} are no records.")
     for note in notes:

@@ -181,7 +181,7 @@ def read_table(
         if not all(name.isdecimal() for name in (*kept, *filled, *(columns or ()))):
             # The name of a column states that the first line contains names.
             how = {"header": True} | {name: v for name, v in how.items() if v is not None}
-        names, found, form, notes = read_text(path, text_of(path), texts=kept, **how)
+        names, found, form, notes = read_text(path, text_of, texts=kept, **how)
         for note in notes:
             tell(f"note: {note}")
     else:

@@ -166,7 +166,7 @@ def _encoding(raw):
 
 def read_text(
     path,
-    raw,
+    bytes_of,
     *,
     separator=None,
     decimal=None,
@@ -180,12 +180,13 @@ def read_text(
 ):
     """Return the names of a text file, its columns, how it is written, and notes on that.
 
+    ``bytes_of`` returns the bytes of the file, so that nobody else holds them in memory.
     A column is an array of numbers if all of its cells are numbers or empty, and otherwise of the
     texts of its cells, as are those that ``texts`` names. With ``is_ragged``, rows are edges: only
     their first two cells are needed, and two numbers with a comma between them are two cells. A
     ``ValueError`` says what cannot be told, and quotes no cell.
     """
-    raw, encoding = decoded(path, raw, encoding)
+    raw, encoding = decoded(path, bytes_of(path), encoding)
     n_lines = raw.count(b"\n") + (not raw.endswith(b"\n"))
     if stated := _STATED.match(raw):
         raw, separator = raw[stated.end() :], separator or stated[1].decode()
