@@ -90,9 +90,7 @@ class Graph(PayingCommand):
         if isinstance(nodes, str):
             nodes = read_list("--nodes", nodes, "ids")
         private.set_params(nodes=nodes)
-        names = (name[2:].replace("-", "_") for name in TEXT_ARGUMENTS)
-        how = {name: getattr(args, name) for name in names}
-        graph = read_graph(args.points, nodes, args.columns, **how)
+        graph = read_graph(args.points, nodes, args.columns, **self.stated(TEXT_ARGUMENTS))
         try:
             private.fit(graph)
         except ValueError as error:
@@ -180,11 +178,12 @@ def read_graph(path, nodes=None, columns=None, **how):
 
 def _matrix(path):
     is_text = suffix_of(path) == ".mtx"
-    is_sparse = suffix_of(path) == ".npz" and "format.npy" in zip_members(path)
-    if is_text or is_sparse:
-        with reading(path, "a matrix in a format of SciPy"):
-            # The matrix is checked before it is converted.
-            return csr_array(mmread(path)) if is_text else load_npz(path)
+    with reading(path, "a matrix in a format of SciPy"):
+        # The matrix is checked before it is converted.
+        if is_text:
+            return csr_array(mmread(path))
+        if suffix_of(path) == ".npz" and "format.npy" in zip_members(path):
+            return load_npz(path)
     # The limit on the number of columns is for tables: a matrix has as many columns as nodes. Cells
     # that are not numbers are refused later, because the advice for tables does not apply.
     return np.column_stack(read_table(path, max_columns=math.inf).columns)

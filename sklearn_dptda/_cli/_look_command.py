@@ -8,7 +8,7 @@ from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._formats import NETWORKS, suffix_of
 from sklearn_dptda._cli._read_points import TABLE_ARGUMENTS, TEXT_ARGUMENTS, parsed, read_table
 from sklearn_dptda._cli._terminal import say, tell
-from sklearn_dptda._cli._text_table import UnclearLines, as_number_text, is_empty, is_missing
+from sklearn_dptda._cli._text_table import Refusal, as_number_text, is_empty, is_missing
 from sklearn_dptda.rows._look import TableFacts, column_facts
 
 _NEXT = (
@@ -59,13 +59,11 @@ class Look(Command):
 
     def run(self):
         args = self.args
-        names = (name[2:].replace("-", "_") for name in _READ)
-        how = {name: getattr(args, name) for name in names}
         if suffix_of(Path(args.points)) in (*NETWORKS, ".mtx"):
             parts = ["graph", shlex.quote(args.points), "--nodes NUMBER_OR_FILE", "-o graph"]
             say("A network, which this command releases:", "", *_command(parts))
             return
-        table, proposed = _proposed(args.points, how)
+        table, proposed = _proposed(args.points, self.stated(_READ))
         labels = [label.short() for label in table.labels]
         facts = TableFacts(
             len(table.columns[0]),
@@ -80,7 +78,7 @@ class Look(Command):
         if table.form is not None:
             say("", f"The file is read with {table.form} {_header(table)}.")
         chosen = proposed.get("columns", args.columns)
-        found = suggestions(args.points, facts, table, chosen, "header" in proposed)
+        found = suggestions(args.points, facts, table, chosen, "header" in proposed, args.key)
         if not found:
             say("", "No command releases such a file as it is.")
             return
@@ -97,7 +95,7 @@ def _proposed(path, how):
     while True:
         try:
             return read_table(path, **how | proposed), proposed
-        except UnclearLines as error:
+        except Refusal as error:
             if error.proposal.items() <= proposed.items():
                 raise
             tell(f"note: {error}")
@@ -116,22 +114,24 @@ def _values(column, decimal):
     return [None if isinstance(cell, str) and is_empty(cell) else cell for cell in cells]
 
 
-def suggestions(path, facts, table, columns=None, is_proposed=False):
+def suggestions(path, facts, table, columns=None, is_proposed=False, key=None):
     """Lines of commands for a file, in which the public choices are words in capitals.
 
     ``is_proposed`` says that the first line was taken for names, and may be a record.
     """
     words = _words_for(facts, table)
     shared = [shlex.quote(str(path))]
+    if key is not None:
+        shared.append(f"--key {shlex.quote(key)}")
     if table.form is not None:
-        shared.append(str(table.form))
-    if table.form is not None or suffix_of(Path(path)) in (".xlsx", ".ods"):
+        shared += filter(None, [str(table.form)])
         shared.append("HEADER_OR_NO_HEADER" if is_proposed else _header(table))
+    of_edges = ["graph", *shared, "--nodes NUMBER_OR_FILE", "-o graph"]
     if (groups := facts.groups()) is not None:
         shared += ["--groups", words[groups]]
     found = []
     if _are_edges(facts, table):
-        found.append(["graph", *shared[:3], "--nodes NUMBER_OR_FILE", "-o graph"])
+        found.append(of_edges)
     features = facts.features()
     # A diagram leaves out rows with a gap, so a column that is mostly empty would leave none. A
     # column of one value has no clusters.

@@ -119,9 +119,7 @@ class PayingCommand(Command):
 
     def read(self, texts: Sequence[str] = ()) -> Table:
         """Read the file of rows; the columns that ``texts`` names stay as they are written."""
-        known = (name.lstrip("-").replace("-", "_") for name in TABLE_ARGUMENTS if name[0] == "-")
-        how = {name: getattr(self.args, name) for name in known if hasattr(self.args, name)}
-        return read_table(self.args.points, texts=texts, **how)
+        return read_table(self.args.points, texts=texts, **self.stated(TABLE_ARGUMENTS))
 
     def remarks(self) -> Iterable[str]:
         """Return lines for a dry run, which follow from the arguments alone."""
@@ -227,8 +225,7 @@ class PayingCommand(Command):
 
     def _public_parameters(self):
         """Return how the file was read, and the parameters of all estimators."""
-        read = (name.lstrip("-").replace("-", "_") for name in self.arguments if name != "points")
-        found, options = {name: getattr(self.args, name) for name in read}, self.options()
+        found, options = self.stated(self.arguments), self.options()
         for estimator in self.estimators:
             parameters = estimator.get_params(deep=False)
             found |= {name: value for name, value in parameters.items() if name in options}

@@ -2,18 +2,28 @@
 
 import argparse
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sklearn_dptda._cli._command import SEVERAL, SWITCH
-from sklearn_dptda._cli._formats import FORMATS, check_is_file, reading, suffix_of, text_of
+from sklearn_dptda._cli._formats import (
+    FORMATS,
+    SHEETS,
+    check_is_file,
+    read_file,
+    reading,
+    sheet_of,
+    suffix_of,
+    text_of,
+)
 from sklearn_dptda._cli._terminal import tell
 from sklearn_dptda._cli._text_table import (
     SEPARATORS,
+    Refusal,
     TextFormat,
-    UnclearLines,
     as_number_text,
     is_missing,
     read_text,
@@ -174,18 +184,24 @@ def read_table(
     """
     path = Path(path)
     check_is_file(path)
-    known, form = FORMATS.get(suffix_of(path)), None
-    if known is None:
+    kind, form = suffix_of(path), None
+    if kind in FORMATS:
+        names, found = read_file(path, key=key)
+    else:
         kept = [*texts] if groups is None else [*texts, groups]
         filled = [text.rpartition("=")[0] for text in fill if "=" in text]
         if not all(name.isdecimal() for name in (*kept, *filled, *(columns or ()))):
             # The name of a column states that the first line contains names.
             how = {"header": True} | {name: v for name, v in how.items() if v is not None}
-        names, found, form, notes = read_text(path, text_of, texts=kept, **how)
+        bytes_of = text_of
+        if kind in SHEETS:
+            bytes_of = partial(sheet_of, key=key)
+            how |= {"separator": ",", "decimal": ".", "encoding": "utf-8", "comment": "none"}
+        names, found, form, notes = read_text(path, bytes_of, texts=kept, **how)
+        if kind in SHEETS:
+            form = form._replace(encoding=None, comment=None)
         for note in notes:
             tell(f"note: {note}")
-    else:
-        names, found = known.read(path, {"key": key, "texts": texts, **how})
     if not found or not len(found[0]):
         raise ValueError(f"{path} has no records.")
     width, owner, ids = len(found), None, None
@@ -199,7 +215,7 @@ def read_table(
     else:
         places = [place for place in range(width) if place != owner]
         if names is not None and not names[0] and owner != 0:
-            raise UnclearLines(
+            raise Refusal(
                 f"the first column of {path} has no name and seems to number the rows: "
                 f"{_columns_among(len(places) - 1)}, by name or number from 0.",
                 columns=list(map(str, places[1:])),

@@ -53,8 +53,8 @@ _UNCLEAR = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "inf", "infinity"}
 
 
-class UnclearLines(ValueError):
-    """Lines of a file may be no records. ``proposal`` has options that would leave them out."""
+class Refusal(ValueError):
+    """A file cannot be read. ``proposal`` has options with which it may be read."""
 
     def __init__(self, message, **proposal):
         super().__init__(message)
@@ -64,7 +64,8 @@ class UnclearLines(ValueError):
 class TextFormat(NamedTuple):
     """How a text file is written, as far as options state it."""
 
-    encoding: str
+    # None for the rows of a sheet.
+    encoding: str | None
     separator: str
     decimal: str
     skip_lines: int = 0
@@ -73,10 +74,14 @@ class TextFormat(NamedTuple):
 
     def __str__(self):
         word = next((w for w, s in SEPARATORS.items() if s == self.separator), self.separator)
-        stated = f"--separator {word!r} --decimal {self.decimal!r} --encoding {self.encoding}"
-        stated += f" --skip-lines {self.skip_lines}" * bool(self.skip_lines)
-        stated += f" --skip-last {self.skip_last}" * bool(self.skip_last)
-        return stated + ("" if self.comment is None else f" --comment {self.comment!r}")
+        text = f"--separator {word!r} --decimal {self.decimal!r} --encoding {self.encoding}"
+        stated = [
+            text * (self.encoding is not None),
+            f"--skip-lines {self.skip_lines}" * bool(self.skip_lines),
+            f"--skip-last {self.skip_last}" * bool(self.skip_last),
+            "" if self.comment is None else f"--comment {self.comment!r}",
+        ]
+        return " ".join(filter(None, stated))
 
     def without(self, rows, n_rows, has_names=False):
         """Advice to leave out some rows, if they are the first or the last, and its option."""
@@ -132,16 +137,16 @@ def decoded(path, raw, encoding=None):
     """Return a text in UTF-8 with line feeds alone at the ends of lines, and its encoding."""
     encoding = encoding or _encoding(raw)
     if encoding is None:
-        raise ValueError(
+        raise Refusal(
             f"{path} is not a text file. If it is one, pass its encoding by --encoding, such as "
             "utf-16 or cp1250."
         )
     try:
         text = raw.decode(encoding)
     except LookupError:
-        raise ValueError(f"--encoding: there is no encoding {encoding!r}.") from None
+        raise Refusal(f"--encoding: there is no encoding {encoding!r}.") from None
     except UnicodeError:
-        raise ValueError(f"{path} is not a text file in the encoding {encoding}.") from None
+        raise Refusal(f"{path} is not a text file in the encoding {encoding}.") from None
     raw = raw if encoding == "utf-8" else text.encode()
     if b"\r" in raw:
         raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -197,17 +202,17 @@ def read_text(
         # Some programs write the names as a comment.
         first, left_out["of names"] = _COMMENT.sub(b"", line, count=1).decode(), 1
     if not raw.strip():
-        raise ValueError(f"{path} " + ("is empty." if first is None else "has names but no rows."))
+        raise Refusal(f"{path} " + ("is empty." if first is None else "has names but no rows."))
     best = _format(path, raw, separator, decimal, first, is_ragged)
     if header is None and not is_ragged and abs(len(best.rows[0]) - best.width) > 1:
-        raise UnclearLines(
+        raise Refusal(
             f"the first line of {path} has {len(best.rows[0])} cell(s), and the others have "
             f"{best.width}. Pass --skip-lines {skip_lines + 1} if it is neither a record nor "
             "names.",
             skip_lines=skip_lines + 1,
         )
     if header is None and not is_ragged and may_be_names(best.rows, best.decimal):
-        raise UnclearLines(
+        raise Refusal(
             f"the first line of {path} may contain the names of the columns. Pass --header if it "
             "does, or --no-header if it is a record.",
             header=True,
@@ -230,7 +235,7 @@ def _records(path, raw, skip_lines, skip_last, comment, header):
     """Return the lines that are records or names, and how many others there are of each kind."""
     left_out = {}
     if min(skip_lines, skip_last) < 0 or comment == "":
-        raise ValueError(
+        raise Refusal(
             "--skip-lines and --skip-last take a number of lines, and --comment a mark, or none."
         )
     if skip_lines:
@@ -248,7 +253,7 @@ def _records(path, raw, skip_lines, skip_last, comment, header):
         found = _COMMENT.search(raw, raw.find(b"\n") + 1 if header else 0)
         if found is not None:
             mark = found[1].decode()
-            raise UnclearLines(
+            raise Refusal(
                 f"{path} has lines that begin with {mark}. Pass --comment '{mark}' if these lines "
                 "are no records, or --comment none if they are records.",
                 comment=mark,
@@ -277,7 +282,7 @@ def _names(path, names, columns):
         is_open = columns[-1].dtype.kind == "f" and np.isnan(columns[-1]).all()
         return [*names, ""] if is_open else ["", *names]
     if len(names) != width or names.count("") > 1:
-        raise ValueError(
+        raise Refusal(
             f"the first line of {path} does not have {width} names for the columns of the table, "
             "so it cannot contain the names of the columns. Pass --no-header if it is a record, or "
             "--skip-lines with the number of lines before the names."
@@ -312,7 +317,7 @@ def _rows(text, separator, path):
 
 
 def _broken(path):
-    return ValueError(f"{path} is not a table: a quotation mark may be missing.")
+    return Refusal(f"{path} is not a table: a quotation mark may be missing.")
 
 
 def _format(path, raw, separator, decimal, first, is_ragged):
@@ -323,7 +328,7 @@ def _format(path, raw, separator, decimal, first, is_ragged):
     else:
         tried = [SEPARATORS.get(separator, separator)]
         if len(tried[0]) > 1:
-            raise ValueError(f"--separator takes one character or {', '.join(SEPARATORS)}.")
+            raise Refusal(f"--separator takes one character or {', '.join(SEPARATORS)}.")
     found = []
     for each in tried:
         readings = [r for mark in marks if (r := _reading(sample, each, mark, path)) is not None]
@@ -341,7 +346,7 @@ def _format(path, raw, separator, decimal, first, is_ragged):
         if decimal == "," or (first is not None and "," not in first):
             return single._replace(decimal=",")
         if first is None:
-            raise ValueError(
+            raise Refusal(
                 f"rows of {path} such as 36,8 may be one number or two. Pass --separator none, or "
                 "--separator ','."
             )
@@ -376,7 +381,7 @@ def _best(path, found, is_ragged):
         best = max(wide, key=lambda r: r.n_columns)
         if sum(r.n_columns == best.n_columns for r in wide) == 1:
             return best
-        raise ValueError(
+        raise Refusal(
             f"the separator of {path} is not clear. Pass --separator, such as ';', ',', tab or "
             "space."
         )
@@ -405,7 +410,7 @@ def may_be_names(rows, decimal="."):
 
 
 def _unclear(path):
-    return ValueError(
+    return Refusal(
         f"numbers of {path} such as 1.234 or 1,234 may have a decimal mark or one of the "
         "thousands. Pass --decimal '.' or --decimal ','."
     )
@@ -462,8 +467,8 @@ def _checked_width(path, raw, reading, is_ragged, found, has_no_names):
     )
     advice, proposal = found.without(other, len(lengths))
     if proposal and (has_no_names or "skip_last" in proposal):
-        raise UnclearLines(f"{message} {advice}", **proposal)
-    raise ValueError(
+        raise Refusal(f"{message} {advice}", **proposal)
+    raise Refusal(
         f"{message} Put quotation marks around cells that contain the separator, or pass another "
         "--separator."
     )

@@ -13,7 +13,7 @@ from scipy.sparse import coo_array, load_npz
 
 import sklearn_dptda
 from sklearn_dptda.__main__ import main
-from sklearn_dptda._cli._formats import _OTHERS, FORMATS, NETWORKS
+from sklearn_dptda._cli._formats import _OTHERS, FORMATS, NETWORKS, SHEETS
 from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._read_points import read_table
 
@@ -81,7 +81,7 @@ UNWRITTEN = {".ods", ".sas7bdat", ".xpt"}
 
 
 def test_each_format_has_a_file():
-    assert FORMATS.keys() - UNWRITTEN <= {Path(name).suffix for name in WRITERS}
+    assert (FORMATS | SHEETS).keys() - UNWRITTEN <= {Path(name).suffix for name in WRITERS}
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -149,7 +149,7 @@ def test_libraries_print_nothing_of_their_own(tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_one_of_several_sheets_is_chosen(tmp_path):
+def test_one_of_several_sheets_is_chosen(tmp_path, capsys):
     path = tmp_path / "a.xlsx"
     with pd.ExcelWriter(path) as book:
         for name, frame in (("notes", FRAME[:2]), ("data", FRAME)):
@@ -159,6 +159,9 @@ def test_one_of_several_sheets_is_chosen(tmp_path):
             read_table(path, key=key)
     for key in ("data", "1"):
         assert len(read_table(path, key=key).numbers()) == 40
+    assert main(["look", str(path), "--key", "data"]) == 0
+    said = capsys.readouterr().out
+    assert "--key data" in said and "--no-header" in said and "--separator" not in said
 
 
 @pytest.mark.parametrize("suffix", ["sas7bdat", "xpt"])
@@ -170,7 +173,7 @@ def test_formats_that_nothing_writes_are_read_by_pandas(suffix, tmp_path, monkey
     assert len(read_table(tmp_path / f"a.{suffix}").numbers()) == 40
 
 
-@pytest.mark.parametrize("suffix", sorted(FORMATS.keys() | NETWORKS))
+@pytest.mark.parametrize("suffix", sorted(FORMATS | SHEETS | NETWORKS))
 def test_broken_files_are_refused_in_one_sentence_without_their_content(suffix, tmp_path):
     path = tmp_path / f"a{suffix}"
     path.write_bytes(b"malady\n1 2 3\nmalady")
@@ -317,8 +320,8 @@ def test_page_lists_all_formats():
         pytest.skip("the documentation is not beside the tests: an installed package")
     text = page.read_text(encoding="utf-8")
     for suffix, known in FORMATS.items():
-        assert f"`{suffix}`" in text and known.what in text, suffix
-    assert all(f"`{suffix}`" in text for suffix in NETWORKS)
+        assert f"`{suffix}`" in text and known.library in text, suffix
+    assert all(f"`{suffix}`" in text for suffix in (*NETWORKS, *SHEETS))
 
 
 def test_look_says_how_a_network_is_released(tmp_path, capsys):
