@@ -505,15 +505,16 @@ def _columns(path, raw, reading, width, texts, check):
             na_values=[""],
             dtype=dict.fromkeys(texts & set(range(width)), str),
         )
-        kinds = [frame[j].dtype.kind for j in range(width)]
-        others = [j for j in range(width) if kinds[j] not in "iuf"]
-        # Words such as True, and numbers with marks of thousands, stay as they are written.
-        written = read(io.BytesIO(raw), usecols=others, dtype=str) if others else frame
+        # Words such as True, and integers of any length, stay as they are written.
+        others = [j for j in range(width) if frame[j].dtype.kind not in "iuf"]
+        if changed := [j for j in others if not isinstance(frame[j].dtype, pd.StringDtype)]:
+            written = read(io.BytesIO(raw), usecols=changed, dtype=str)
+            frame = frame.drop(columns=changed).join(written)
     except (pd.errors.ParserError, UnicodeError, OverflowError):
         check()
         raise _broken(path) from None
     return [
-        written[j].fillna("").str.strip().to_numpy(dtype=object)
+        frame[j].fillna("").str.strip().to_numpy(dtype=object)
         if j in others
         else frame[j].to_numpy()
         for j in range(width)
