@@ -284,14 +284,10 @@ def read_list(option, name, what):
     return listed
 
 
-def _is_unusual(cell):
-    """Whether a text may be a number only as Python reads it: 1_000, or digits of other scripts."""
-    return isinstance(cell, str) and ("_" in cell or not cell.isascii())
-
-
 def parsed(cell, default=None):
     """Return the number in a cell, or the default if the cell contains no number."""
-    if _is_unusual(cell):
+    if isinstance(cell, str) and ("_" in cell or not cell.isascii()):
+        # Only Python would read a number: 1_000, or digits of other scripts.
         return default
     try:
         return float(cell)

@@ -185,7 +185,7 @@ def read_text(
 ):
     """Return the names of a text file, its columns, how it is written, and notes on that.
 
-    ``bytes_of`` returns the bytes of the file, so that nobody else holds them in memory.
+    ``bytes_of`` returns the bytes of the file, which a caller would otherwise keep in memory.
     A column is an array of numbers if all of its cells are numbers or empty, and otherwise of the
     texts of its cells, as are those that ``texts`` names. With ``is_ragged``, rows are edges: only
     their first two cells are needed, and two numbers with a comma between them are two cells. A
