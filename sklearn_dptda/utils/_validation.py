@@ -77,13 +77,13 @@ def without_values(error: Exception, name: str = "X") -> Exception:
         message = re.sub(pattern, replacement, message)
     if isinstance(error, TypeError) and _DATES.search(message):
         return ValueError(f"{name} {HOLDS_DATES}")
-    if isinstance(error, TypeError) and message.startswith("float() argument must be"):
-        # An object of another kind, such as an interval of pandas.
-        return ValueError(f"{name} {HOLDS_TEXT}")
     if message != str(error):
         return ValueError(message)
     if _is_known(error):
         return error
+    if isinstance(error, TypeError) and message.startswith("float() argument must be"):
+        # An object of another kind, such as an interval of pandas.
+        return ValueError(f"{name} {HOLDS_TEXT}")
     return ValueError(f"{name} could not be read ({type(error).__name__}).")
 
 
