@@ -100,9 +100,11 @@ class Graph(PayingCommand):
             elif str(error).startswith("nodes is") and args.header is None:
                 hint = " If the first line names the columns, pass --header."
             raise ValueError(f"{error}{hint}") from None
-        links = private._links(graph)
-        n_edges = int(links.sum()) // (1 if private.directed else 2)
-        tell(f"note: {links.shape[0]:,} nodes, {n_edges:,} different edge(s).")
+        if isinstance(graph, list):
+            # Of a list of edges, some may be listed twice.
+            links = private._links(graph)
+            n_edges = int(links.sum()) // (1 if private.directed else 2)
+            tell(f"note: {links.shape[0]:,} nodes, {n_edges:,} different edge(s).")
         return graph
 
     def release(self, graph):
