@@ -287,6 +287,14 @@ def test_fit_names_columns_of_text(library, cloud):
     assert "'f'" not in said
 
 
+def test_fit_names_columns_of_intervals(cloud):
+    pandas = pytest.importorskip("pandas")
+    ages = pandas.interval_range(0, len(cloud))
+    table = pandas.DataFrame({"x": cloud[:, 0], "age": ages, "more": ages.astype("object")})
+    for private in (PrivateMeasure(bounds=(-3, 4)), DPMoG(2, 1.0, bounds=(-3, 4))):
+        refuses("'age'.* not numeric|not numeric: 'age', 'more'", private.fit, table)
+
+
 def test_remark_on_ids_knows_names_of_identifiers():
     for name in ("id", "patient_id", "subjectID", "Person", "customer number"):
         assert name in remark_on_ids(["x", name])

@@ -7,7 +7,7 @@ check the values. Their messages name parameters, which ``in_options`` translate
 import argparse
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, get_args, get_origin
 
 # Parameters that are not for the command line: the commands set them themselves, or they are
@@ -156,6 +156,12 @@ class Command:
                 if name in flags and is_new:
                     found[name] = Option.of(parameter, flags[name], texts.get(name, ""))
         return found
+
+    def stated(self, arguments: Iterable[str]) -> dict[str, Any]:
+        """Return the values of some options that are no parameters, by their names."""
+        flags = (names.split()[-1] for names in arguments if names[0] == "-")
+        found = (flag.lstrip("-").replace("-", "_") for flag in flags)
+        return {name: getattr(self.args, name) for name in found if name in self.args}
 
     def given(self, kind: Callable[..., Any]) -> dict[str, Any]:
         """Return the parameters of an estimator or a function that were given as options."""

@@ -5,17 +5,19 @@ what a format does not say, such as whether the first row of a sheet contains na
 """
 
 import gzip
+import io
+import re
 import warnings
 import zipfile
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sklearn_dptda._cli._terminal import tell
-from sklearn_dptda._cli._text_table import UnclearLines, before_pandas_31, read_text
+from sklearn_dptda._cli._text_table import Refusal, before_pandas_31
 
 # Largest size of a decompressed table, in bytes and as a multiple of the size of its file. Either
 # of them may be exceeded, but not both.
@@ -45,19 +47,26 @@ def check_is_file(path):
 
 
 @contextmanager
-def reading(path, what):
-    """Replace errors of libraries about a broken file, because they may quote its content."""
+def reading(path, what, library=None):
+    """Replace errors of libraries about a broken file, because they may quote its content.
+
+    What they print or warn of is dropped: it is harmless where no error follows.
+    """
+    unseen = io.StringIO()
     try:
-        yield
+        with (
+            warnings.catch_warnings(action="ignore"),
+            redirect_stdout(unseen),
+            redirect_stderr(unseen),
+        ):
+            yield
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not a text file in UTF-8.") from None
     except ImportError:
-        suffix = suffix_of(path)
-        library = "networkx" if suffix in NETWORKS else FORMATS[suffix].what
         raise ValueError(
             f"{path} is {what}. To read it, install {library}, or save it as CSV."
         ) from None
-    except (MemoryError, UnclearLines):
+    except (MemoryError, Refusal):
         raise
     # meshio ends the program if it cannot read a file.
     except (Exception, SystemExit):
@@ -98,19 +107,36 @@ def suffix_of(path):
     return Path(path.stem if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
-def columns_of(path, array):
+def read_file(path, **how):
+    """Return the names of the columns of a file that is no text, or None, and the columns."""
+    library, what, read = FORMATS[suffix_of(path)]
+    with reading(path, what, library):
+        found = read(path, how)
+        return (None, _columns_of(path, found)) if isinstance(found, np.ndarray) else found
+
+
+def _columns_of(path, array):
     """Return the columns of an array of rows."""
-    if np.ndim(array) != 2:
-        raise ValueError(
-            f"{path} contains an array of {np.ndim(array)} dimension(s); an array of 2 dimensions, "
+    if array.ndim != 2:
+        raise Refusal(
+            f"{path} contains an array of {array.ndim} dimension(s); an array of 2 dimensions, "
             "rows and columns, is needed."
         )
-    return list(np.asarray(array).T)
+    return list(array.T)
 
 
 def _of_frame(frame):
     """Return the names and columns of a pandas frame."""
     return [str(name) for name in frame.columns], [_array_of(c) for _, c in frame.items()]
+
+
+def _of_arrow(table):
+    """Return the names and columns of a table of Arrow, in which an index is a column as others."""
+    frame = table.to_pandas(ignore_metadata=True)
+    is_index = [re.fullmatch(r"__index_level_\d+__", name) is not None for name in frame]
+    # As in a text, the first column has no name if it is that of an index without one.
+    frame.columns = ["" if i else name for name, i in zip(frame.columns, is_index, strict=True)]
+    return _of_frame(frame.iloc[:, np.argsort(np.logical_not(is_index), kind="stable")])
 
 
 def _array_of(column):
@@ -125,13 +151,13 @@ def _array_of(column):
 def _refuse_inflated(path, declared):
     """Refuse a file whose declared decompressed size is too large, before it is decompressed."""
     if declared > max(MAX_INFLATED_BYTES, _MAX_INFLATION * path.stat().st_size):
-        raise ValueError(
+        raise Refusal(
             f"{path} would expand to {declared / 2**30:,.3g} GiB, more than {_MAX_INFLATION} times "
             "its size, and is not read. If this size is intended, save it uncompressed, as .npy."
         )
 
 
-def _one_of(names, key):
+def _one_of(names, key, what="arrays"):
     """Return the array that a key selects. The names of arrays may be names of people."""
     if key is None and len(names) == 1:
         return names[0]
@@ -139,20 +165,20 @@ def _one_of(names, key):
         return key
     if key is not None and key.isdecimal() and int(key) < len(names):
         return names[int(key)]
-    raise ValueError(f"--key: choose one of the {len(names)} arrays, by name or number from 0.")
+    raise Refusal(f"--key: choose one of the {len(names)} {what}, by name or number from 0.")
 
 
 def _npy(path, how):
-    with reading(path, "a NumPy file of numbers"), path.open("rb") as file:
+    with path.open("rb") as file:
         array = np.load(file, allow_pickle=False)
     if not isinstance(array, np.ndarray):
-        raise ValueError(f"{path} is an archive of arrays: change its suffix to .npz.")
-    return None, columns_of(path, array)
+        raise Refusal(f"{path} is an archive of arrays: change its suffix to .npz.")
+    return array
 
 
 def zip_members(path):
-    """Return the names of the members of an archive; ValueError if it would expand too much."""
-    with reading(path, "a NumPy archive of numbers"), zipfile.ZipFile(path) as archive:
+    """Return the names of the members of an archive, and refuse one that would expand too much."""
+    with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
     _refuse_inflated(path, sum(member.file_size for member in members))
     return [member.filename for member in members]
@@ -160,82 +186,69 @@ def zip_members(path):
 
 def _npz(path, how):
     zip_members(path)
-    with reading(path, "a NumPy archive of numbers"), np.load(path, allow_pickle=False) as archive:
-        names = list(archive.files)
-    name = _one_of(names, how["key"])
-    with reading(path, "a NumPy archive of numbers"), np.load(path, allow_pickle=False) as archive:
-        array = archive[name]
-    return None, columns_of(path, array)
+    with np.load(path, allow_pickle=False) as archive:
+        return archive[_one_of(archive.files, how["key"])]
 
 
 def _mat(path, how):
     from scipy.io import loadmat
 
-    with reading(path, "a file of Matlab before version 7.3"):
-        arrays = {n: a for n, a in loadmat(path).items() if not n.startswith("__")}
-    return None, columns_of(path, arrays[_one_of(list(arrays), how["key"])])
+    arrays = {name: each for name, each in loadmat(path).items() if not name.startswith("__")}
+    return np.asarray(arrays[_one_of(list(arrays), how["key"])])
 
 
 def _parquet(path, how):
-    with reading(path, "a Parquet file"):
-        import pyarrow.parquet as pq
+    import pyarrow.parquet as pq
 
-        metadata = pq.read_metadata(path)
-        groups = range(metadata.num_row_groups)
-        values = sum(metadata.row_group(i).total_byte_size for i in groups)
-        columns = [metadata.schema.column(j) for j in range(metadata.num_columns)]
+    metadata = pq.read_metadata(path)
+    groups = range(metadata.num_row_groups)
+    values = sum(metadata.row_group(i).total_byte_size for i in groups)
+    columns = [metadata.schema.column(j) for j in range(metadata.num_columns)]
     # A column of one repeated value takes almost no space in the file, but eight bytes a row in
     # memory.
     _refuse_inflated(path, 8 * metadata.num_rows * metadata.num_columns + values)
     # Texts stay places in their dictionary. Otherwise a long text that all rows share, which is one
     # in the file, would be as many in memory.
     texts = [c.path for c in columns if c.physical_type == "BYTE_ARRAY"]
-    with reading(path, "a Parquet file"):
-        return _of_frame(pq.read_table(path, read_dictionary=texts).to_pandas())
+    return _of_arrow(pq.read_table(path, read_dictionary=texts))
 
 
 def _feather(path, how):
-    with reading(path, "a Feather file"):
-        import pyarrow.feather
+    import pyarrow.feather
 
-        return _of_frame(pyarrow.feather.read_table(path).to_pandas())
+    return _of_arrow(pyarrow.feather.read_table(path))
 
 
 def _json(path, how):
     import pandas as pd
 
-    with reading(path, "a file of JSON records"):
-        lines = suffix_of(path) != ".json"
-        orient = None if lines else "records"
-        old = before_pandas_31(convert_dates=False)
-        return _of_frame(pd.read_json(path, lines=lines, orient=orient, dtype=False, **old))
+    lines = suffix_of(path) != ".json"
+    orient, old = None if lines else "records", before_pandas_31(convert_dates=False)
+    frame = pd.read_json(path, lines=lines, orient=orient, dtype=False, **old)
+    if frame.map(lambda cell: isinstance(cell, dict | list)).any(axis=None):
+        raise ValueError
+    return _of_frame(frame)
 
 
-def _sheet(path, how):
-    import pandas as pd
+def sheet_of(path, key):
+    """Return the bytes of a sheet of a workbook as CSV: the rules for lines hold for its rows."""
+    with reading(path, "a workbook", SHEETS[suffix_of(path)]):
+        import pandas as pd
 
-    sheet = how["key"] or "0"
-    with reading(path, "a workbook with this sheet"), warnings.catch_warnings(action="ignore"):
-        name = int(sheet) if sheet.isdecimal() else sheet
-        frame = pd.read_excel(path, header=None, sheet_name=name, dtype=object)
-        # The rules for lines of texts hold for rows of a sheet.
-        rows = frame.dropna(how="all").to_csv(header=False, index=False)
-    lines = {name: how[name] for name in ("header", "skip_lines", "texts") if name in how}
-    stated = {"separator": ",", "decimal": ".", "encoding": "utf-8", "comment": "none"}
-    names, columns, _, notes = read_text(path, rows.encode(), **stated, **lines)
+        with pd.ExcelFile(path) as book:
+            name = _one_of(book.sheet_names, key, "sheets")
+            frame = pd.read_excel(book, header=None, sheet_name=name, dtype=object)
+        text = frame.dropna(how="all").to_csv(header=False, index=False)
     if n_blank := int(frame.isna().all(axis=1).sum()):
-        notes.append(f"{n_blank:,} blank row(s) of {path} are no records.")
-    for note in notes:
-        tell(f"note: {note}")
-    return names, columns
+        tell(f"note: {n_blank:,} blank row(s) of {path} are no records.")
+    return text.encode()
 
 
-def _by_pandas(name, what, **options):
+def _by_pandas(name, **options):
     def read(path, how):
         import pandas as pd
 
-        with reading(path, what):
-            return _of_frame(getattr(pd, name)(path, **options))
+        return _of_frame(getattr(pd, name)(path, **options))
 
     return read
 
@@ -243,79 +256,90 @@ def _by_pandas(name, what, **options):
 def _arff(path, how):
     from scipy.io.arff import loadarff
 
-    with reading(path, "an ARFF file"):
-        table, about = loadarff(path)
-        columns = [table[name] for name in about.names()]
-        return list(about.names()), [c.astype(str) if c.dtype.kind == "S" else c for c in columns]
+    table, about = loadarff(path)
+    columns = [table[name] for name in about.names()]
+    return list(about.names()), [c.astype(str) if c.dtype.kind == "S" else c for c in columns]
 
 
 def _off(path, how):
     import gudhi
 
-    with reading(path, "an OFF file"):
-        # The first number is that of the points.
-        words = [
-            word
-            for line in path.read_text(encoding="utf-8").splitlines()[:50]
-            if not line.lstrip().startswith("#")
-            for word in line.split()
-        ]
-        n_points = int(words[2 if words[0] == "nOFF" else 1])
-        points = np.array(gudhi.read_points_from_off_file(off_file=str(path)))
-        if points.ndim != 2 or len(points) != n_points:
-            raise ValueError
-    return None, columns_of(path, points)
+    # The first number is that of the points.
+    words = [
+        word
+        for line in path.read_text(encoding="utf-8").splitlines()[:50]
+        if not line.lstrip().startswith("#")
+        for word in line.split()
+    ]
+    n_points = int(words[2 if words[0] == "nOFF" else 1])
+    points = np.array(gudhi.read_points_from_off_file(off_file=str(path)))
+    if points.ndim != 2 or len(points) != n_points:
+        raise ValueError
+    return points
 
 
 def _mesh(path, how):
-    with reading(path, "a file of points that meshio reads"):
-        import meshio
+    import meshio
 
-        points = meshio.read(path).points
-    return None, columns_of(path, points)
+    return meshio.read(path).points
 
 
-def edges_of(path):
-    """Return the edges of a network as pairs of labels, and whether they have a direction."""
-    with reading(path, "a network that networkx reads"):
+def network_of(path):
+    """Return a network of networkx, whose nodes are labels, or ids of GraphML."""
+    labelled = ", with a different label for each node" * (suffix_of(path) == ".gml")
+    with reading(path, f"a network that networkx reads{labelled}", "networkx"):
         import networkx
 
         graph = getattr(networkx, NETWORKS[suffix_of(path)])(path)
         if not graph.nodes:
             raise ValueError
-        return list(graph.edges()), graph.is_directed()
+    return graph
 
 
 class Format(NamedTuple):
-    """How files of one kind are read, and with what."""
+    """The library that reads files of one kind, what they are, and the function that reads them.
 
+    The function returns an array, or the names of the columns and the columns.
+    """
+
+    library: str
     what: str
-    read: Callable[[Path, dict[str, Any]], tuple[list[str] | None, list[np.ndarray]]]
+    read: Callable[[Path, dict[str, Any]], Any]
 
 
-# Functions of networkx that read networks, by suffix.
+_PARQUET = Format("pyarrow", "a Parquet file", _parquet)
+_FEATHER = Format("pyarrow", "a Feather file", _feather)
+_JSON = Format(
+    "pandas",
+    'a list of flat JSON records, such as [{"x": 1, "y": 2}], or in .jsonl one of them a line. '
+    "If it is a list inside of an object, 'jq .NAME' extracts it. For nested records, run "
+    'pandas.json_normalize(records).to_csv("rows.csv", index=False) in Python',
+    _json,
+)
+_SAS = Format("pandas", "a SAS file", _by_pandas("read_sas", encoding="utf-8"))
+_MESH = Format("meshio", "a file of points that meshio reads", _mesh)
+# Functions of networkx that read networks, and libraries that read workbooks, by suffix.
 NETWORKS = {".gml": "read_gml", ".graphml": "read_graphml", ".net": "read_pajek"}
-# By suffix. Files with other suffixes are texts, which may be compressed by gzip.
+SHEETS = {".xlsx": "openpyxl", ".ods": "odfpy"}
+# By suffix. Other files are texts, which may be compressed by gzip.
 FORMATS = {
-    ".npy": Format("NumPy", _npy),
-    ".npz": Format("NumPy", _npz),
-    ".mat": Format("SciPy", _mat),
-    ".parquet": Format("pyarrow", _parquet),
-    ".pq": Format("pyarrow", _parquet),
-    ".feather": Format("pyarrow", _feather),
-    ".arrow": Format("pyarrow", _feather),
-    ".json": Format("pandas", _json),
-    ".jsonl": Format("pandas", _json),
-    ".ndjson": Format("pandas", _json),
-    ".xlsx": Format("openpyxl", _sheet),
-    ".ods": Format("odfpy", _sheet),
-    ".dta": Format("pandas", _by_pandas("read_stata", "a Stata file")),
-    ".sav": Format("pyreadstat", _by_pandas("read_spss", "an SPSS file")),
-    ".sas7bdat": Format("pandas", _by_pandas("read_sas", "a SAS file", encoding="utf-8")),
-    ".xpt": Format("pandas", _by_pandas("read_sas", "a SAS file", encoding="utf-8")),
-    ".arff": Format("SciPy", _arff),
-    ".off": Format("GUDHI", _off),
-    ".ply": Format("meshio", _mesh),
-    ".vtk": Format("meshio", _mesh),
-    ".vtu": Format("meshio", _mesh),
+    ".npy": Format("NumPy", "a NumPy file of numbers", _npy),
+    ".npz": Format("NumPy", "a NumPy archive of numbers", _npz),
+    ".mat": Format("SciPy", "a file of Matlab before version 7.3", _mat),
+    ".parquet": _PARQUET,
+    ".pq": _PARQUET,
+    ".feather": _FEATHER,
+    ".arrow": _FEATHER,
+    ".json": _JSON,
+    ".jsonl": _JSON,
+    ".ndjson": _JSON,
+    ".dta": Format("pandas", "a Stata file", _by_pandas("read_stata")),
+    ".sav": Format("pyreadstat", "an SPSS file", _by_pandas("read_spss")),
+    ".sas7bdat": _SAS,
+    ".xpt": _SAS,
+    ".arff": Format("SciPy", "an ARFF file", _arff),
+    ".off": Format("GUDHI", "an OFF file", _off),
+    ".ply": _MESH,
+    ".vtk": _MESH,
+    ".vtu": _MESH,
 }

@@ -13,7 +13,7 @@ from sklearn_dptda._cli._command import at_least_one
 from sklearn_dptda._cli._formats import (
     NETWORKS,
     check_is_file,
-    edges_of,
+    network_of,
     reading,
     suffix_of,
     zip_members,
@@ -41,7 +41,8 @@ class Graph(PayingCommand):
       NPZ, NPY, MTX    an adjacency matrix of zeros and ones; NPY also edges, with --nodes
       text             one line for each edge: two numbers of nodes, from 0 to NODES - 1, or two
                        ids from the file that --nodes names; further cells are left out
-      GML, GRAPHML, NET   what networkx reads, with the labels of the nodes
+      GML, GRAPHML, NET   what networkx reads. The ids in the file that --nodes names are the
+                       labels of nodes in GML and Pajek, and their ids in GraphML
 
     The nodes and their order are public. The number of nodes, or the list of their ids, must
     therefore be public as well. The command does not take it from the edges, because nodes without
@@ -89,15 +90,21 @@ class Graph(PayingCommand):
         if isinstance(nodes, str):
             nodes = read_list("--nodes", nodes, "ids")
         private.set_params(nodes=nodes)
-        names = (name[2:].replace("-", "_") for name in TEXT_ARGUMENTS)
-        how = {name: getattr(args, name) for name in names}
-        graph = read_graph(args.points, nodes, args.columns, **how)
+        graph = read_graph(args.points, nodes, args.columns, **self.stated(TEXT_ARGUMENTS))
         try:
             private.fit(graph)
         except ValueError as error:
-            is_header = args.header is None and str(error).startswith("nodes is")
-            hint = " If the first line names the columns, pass --header." if is_header else ""
+            hint = ""
+            if str(error).startswith("nodes is") and suffix_of(Path(args.points)) in NETWORKS:
+                hint = " Nodes of GML and Pajek are their labels, and those of GraphML their ids."
+            elif str(error).startswith("nodes is") and args.header is None:
+                hint = " If the first line names the columns, pass --header."
             raise ValueError(f"{error}{hint}") from None
+        if isinstance(graph, list):
+            # Of a list of edges, some may be listed twice.
+            links = private._links(graph)
+            n_edges = int(links.sum()) // (1 if private.directed else 2)
+            tell(f"note: {links.shape[0]:,} nodes, {n_edges:,} different edge(s).")
         return graph
 
     def release(self, graph):
@@ -151,10 +158,11 @@ def read_graph(path, nodes=None, columns=None, **how):
     # A cell that is not a number becomes NaN, which is not a node.
     read = str if isinstance(nodes, list) else partial(parsed, default=math.nan)
     if kind in NETWORKS:
-        edges, is_directed = edges_of(path)
-        if is_directed:
+        network = network_of(path)
+        tell(f"note: {path}: {len(network):,} node(s), {network.size():,} edge(s).")
+        if network.is_directed():
             tell("note: the edges of the file have a direction, which counts with --directed.")
-        return [(read(first), read(second)) for first, second in edges]
+        return [(read(first), read(second)) for first, second in network.edges()]
     ends = columns or ["0", "1"]
     found = read_table(path, columns=columns, texts=ends, is_ragged=True, **how).columns
     if len(found) < 2:
@@ -172,11 +180,12 @@ def read_graph(path, nodes=None, columns=None, **how):
 
 def _matrix(path):
     is_text = suffix_of(path) == ".mtx"
-    is_sparse = suffix_of(path) == ".npz" and "format.npy" in zip_members(path)
-    if is_text or is_sparse:
-        with reading(path, "a matrix in a format of SciPy"):
-            # The matrix is checked before it is converted.
-            return csr_array(mmread(path)) if is_text else load_npz(path)
+    with reading(path, "a matrix in a format of SciPy"):
+        # The matrix is checked before it is converted.
+        if is_text:
+            return csr_array(mmread(path))
+        if suffix_of(path) == ".npz" and "format.npy" in zip_members(path):
+            return load_npz(path)
     # The limit on the number of columns is for tables: a matrix has as many columns as nodes. Cells
     # that are not numbers are refused later, because the advice for tables does not apply.
     return np.column_stack(read_table(path, max_columns=math.inf).columns)

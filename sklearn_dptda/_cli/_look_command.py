@@ -8,7 +8,7 @@ from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._formats import NETWORKS, suffix_of
 from sklearn_dptda._cli._read_points import TABLE_ARGUMENTS, TEXT_ARGUMENTS, parsed, read_table
 from sklearn_dptda._cli._terminal import say, tell
-from sklearn_dptda._cli._text_table import UnclearLines, as_number_text, is_empty, is_missing
+from sklearn_dptda._cli._text_table import Refusal, as_number_text, is_empty, is_missing
 from sklearn_dptda.rows._look import TableFacts, column_facts
 
 _NEXT = (
@@ -19,11 +19,14 @@ _NEXT = (
     "if there are none.",
     "  MISSING_OR_NOTHING: --missing if values can be missing in such a table; nothing if they "
     "cannot. For a diagram, it is --drop-incomplete.",
+    "  @FILE: @ and a file with the public list of values of a column, one per line.",
     "Which columns a command lists was read off the records: keep only those that you would list "
     "for any records.",
     "  HEADER_OR_NO_HEADER: --header if the first line contains names, which are published; "
     "--no-header if it is a record.",
 )
+# Largest number of categories that are listed in a command, and not in a file.
+_MOST_LISTED = 20
 # A single record decides whether a value is missing, or all are whole numbers, so that the printed
 # command leaves these options open.
 _MISSING = "MISSING_OR_NOTHING"
@@ -56,13 +59,11 @@ class Look(Command):
 
     def run(self):
         args = self.args
-        names = (name[2:].replace("-", "_") for name in _READ)
-        how = {name: getattr(args, name) for name in names}
         if suffix_of(Path(args.points)) in (*NETWORKS, ".mtx"):
             parts = ["graph", shlex.quote(args.points), "--nodes NUMBER_OR_FILE", "-o graph"]
             say("A network, which this command releases:", "", *_command(parts))
             return
-        table, proposed = _proposed(args.points, how)
+        table, proposed = _proposed(args.points, self.stated(_READ))
         labels = [label.short() for label in table.labels]
         facts = TableFacts(
             len(table.columns[0]),
@@ -72,13 +73,18 @@ class Look(Command):
             ],
         )
         say(*facts.lines())
+        if advice := table.advice():
+            tell(f"note: {advice}")
         if table.form is not None:
             say("", f"The file is read with {table.form} {_header(table)}.")
-        found = suggestions(args.points, facts, table, args.columns, "header" in proposed)
+        chosen = proposed.get("columns", args.columns)
+        found = suggestions(args.points, facts, table, chosen, "header" in proposed, args.key)
         if not found:
             say("", "No command releases such a file as it is.")
             return
-        say("", *_NEXT[: None if "header" in proposed else -1])
+        text = " ".join(line for command in found for line in command)
+        # The words that do not occur need no explanation.
+        say("", *(s for s in _NEXT if s[0] != " " or s.strip().partition(":")[0] in text))
         for command in found:
             say("", *command)
 
@@ -89,7 +95,7 @@ def _proposed(path, how):
     while True:
         try:
             return read_table(path, **how | proposed), proposed
-        except UnclearLines as error:
+        except Refusal as error:
             if error.proposal.items() <= proposed.items():
                 raise
             tell(f"note: {error}")
@@ -108,22 +114,24 @@ def _values(column, decimal):
     return [None if isinstance(cell, str) and is_empty(cell) else cell for cell in cells]
 
 
-def suggestions(path, facts, table, columns=None, is_proposed=False):
+def suggestions(path, facts, table, columns=None, is_proposed=False, key=None):
     """Lines of commands for a file, in which the public choices are words in capitals.
 
     ``is_proposed`` says that the first line was taken for names, and may be a record.
     """
-    words = _words_for(facts)
+    words = _words_for(facts, table)
     shared = [shlex.quote(str(path))]
+    if key is not None:
+        shared.append(f"--key {shlex.quote(key)}")
     if table.form is not None:
-        shared.append(str(table.form))
-    if table.form is not None or suffix_of(Path(path)) in (".xlsx", ".ods"):
+        shared += filter(None, [str(table.form)])
         shared.append("HEADER_OR_NO_HEADER" if is_proposed else _header(table))
+    of_edges = ["graph", *shared, "--nodes NUMBER_OR_FILE", "-o graph"]
     if (groups := facts.groups()) is not None:
         shared += ["--groups", words[groups]]
     found = []
     if _are_edges(facts, table):
-        found.append(["graph", *shared[:3], "--nodes NUMBER_OR_FILE", "-o graph"])
+        found.append(of_edges)
     features = facts.features()
     # A diagram leaves out rows with a gap, so a column that is mostly empty would leave none. A
     # column of one value has no clusters.
@@ -139,7 +147,11 @@ def suggestions(path, facts, table, columns=None, is_proposed=False):
         parts = ["synthesize", *shared, *_columns(features, facts, columns, words)]
         parts += [f"--column-bounds {words[c.name]} LOW HIGH" for c in features if c.is_numeric]
         parts += ["INTEGERS_OR_NOTHING"] * any(c.is_numeric for c in features)
-        listed = [f"{words[c.name]}=A,B,C" for c in features if not c.is_numeric]
+        listed = [
+            f"{words[c.name]}={'A,B,C' if c.n_values <= _MOST_LISTED else '@FILE'}"
+            for c in features
+            if not c.is_numeric
+        ]
         parts += ["--categories", *listed] * bool(listed)
         found.append([*parts, _MISSING, "--epsilon 1", "-o synthetic"])
     return list(map(_command, found))
@@ -161,11 +173,11 @@ def _header(table):
     return "--no-header" if table.names is None else "--header"
 
 
-def _words_for(facts):
+def _words_for(facts, table):
     """What stands for each column in options: its name, or its number where the name cannot."""
     return {
-        column.name: str(place) if _confuses(str(column.name)) else shlex.quote(str(column.name))
-        for place, column in enumerate(facts.columns)
+        c.name: str(label.place) if _confuses(str(c.name)) else shlex.quote(str(c.name))
+        for label, c in zip(table.labels, facts.columns, strict=True)
     }
 
 
@@ -184,7 +196,8 @@ def _columns(chosen, facts, given, words):
 def _are_edges(facts, table):
     """Whether the first two columns of two or three seem to be the ends of edges."""
     first = facts.columns[:2]
-    if not 2 <= len(facts.columns) <= 3 or {c.kind for c in first} - {"id", "integer", "text"}:
+    kinds = {"id", "index", "integer", "category", "text"}
+    if not 2 <= len(facts.columns) <= 3 or not {c.kind for c in first} <= kinds:
         return False
     ends = [set(map(str, column.tolist())) for column in table.columns[:2]]
     return 5 * len(ends[0] & ends[1]) >= min(map(len, ends))

@@ -23,6 +23,7 @@ from sklearn_dptda.privacy._guarantee import Sums
 from sklearn_dptda.privacy._ledger import AnotherRelease
 from sklearn_dptda.privacy._ledger_stores import shown_location
 from sklearn_dptda.privacy._release_key import payment_of
+from sklearn_dptda.utils._people import remark_on_ids
 
 _PAYING_HELP = """\
 paying:
@@ -107,13 +108,18 @@ class PayingCommand(Command):
     def prepare(self) -> Any:
         """Read and check the records."""
         self.records = self.read()
-        return self.records.numbers(getattr(self.private, "missing", False))
+        points = self.records.numbers(bool(getattr(self.private, "missing", False)))
+        if remark_on_ids(self.records.names or ()):
+            tell(
+                "warning: a column seems to identify people or rows, and counts as a coordinate. "
+                "If a person can have several rows, pass its name to --groups, which protects all "
+                "of them. Otherwise, name the other columns by --columns."
+            )
+        return points
 
     def read(self, texts: Sequence[str] = ()) -> Table:
         """Read the file of rows; the columns that ``texts`` names stay as they are written."""
-        known = (name.lstrip("-").replace("-", "_") for name in TABLE_ARGUMENTS if name[0] == "-")
-        how = {name: getattr(self.args, name) for name in known if hasattr(self.args, name)}
-        return read_table(self.args.points, texts=texts, **how)
+        return read_table(self.args.points, texts=texts, **self.stated(TABLE_ARGUMENTS))
 
     def remarks(self) -> Iterable[str]:
         """Return lines for a dry run, which follow from the arguments alone."""
@@ -219,8 +225,7 @@ class PayingCommand(Command):
 
     def _public_parameters(self):
         """Return how the file was read, and the parameters of all estimators."""
-        read = (name.lstrip("-").replace("-", "_") for name in self.arguments if name != "points")
-        found, options = {name: getattr(self.args, name) for name in read}, self.options()
+        found, options = self.stated(self.arguments), self.options()
         for estimator in self.estimators:
             parameters = estimator.get_params(deep=False)
             found |= {name: value for name, value in parameters.items() if name in options}

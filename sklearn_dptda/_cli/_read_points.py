@@ -2,22 +2,32 @@
 
 import argparse
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sklearn_dptda._cli._command import SEVERAL, SWITCH
-from sklearn_dptda._cli._formats import FORMATS, check_is_file, reading, suffix_of, text_of
+from sklearn_dptda._cli._formats import (
+    FORMATS,
+    SHEETS,
+    check_is_file,
+    read_file,
+    reading,
+    sheet_of,
+    suffix_of,
+    text_of,
+)
 from sklearn_dptda._cli._terminal import tell
 from sklearn_dptda._cli._text_table import (
     SEPARATORS,
+    Refusal,
     TextFormat,
     as_number_text,
     is_missing,
     read_text,
 )
-from sklearn_dptda.utils._people import remark_on_ids
 
 # Releases of more columns consist mostly of noise, and take hours.
 MAX_COLUMNS = 1000
@@ -51,6 +61,12 @@ TEXT_ARGUMENTS: dict[str, dict[str, Any]] = {
         "metavar": "N",
         "help": "leave out the first N lines of a text file, before the names of the columns",
     },
+    "--skip-last": {
+        "type": int,
+        "default": 0,
+        "metavar": "N",
+        "help": "leave out the last N lines of a text file that are not blank, such as notes",
+    },
     "--comment": {
         "metavar": "MARK",
         "help": "leave out the lines of a text file that begin with this mark, such as '#'; none "
@@ -66,7 +82,7 @@ TABLE_ARGUMENTS: dict[str, dict[str, Any]] = {
         "help": "name or number of the column that identifies people. All rows of a person are "
         "then protected together, and the privacy unit is one person instead of one row",
     },
-    "--key": {"help": "name or number (from 0) of the array in an NPZ file"},
+    "--key": {"help": "name or number (from 0) of one of several arrays or sheets in a file"},
     **TEXT_ARGUMENTS,
     "--fill": SEVERAL
     | {
@@ -115,16 +131,34 @@ class Table(NamedTuple):
         """The decimal mark of numbers in texts, or None if it was not stated."""
         return "." if self.form is None else self.form.decimal
 
-    def numbers(self, keeps_gaps=False):
-        """Return the cells as floats, and warn of a column that seems to identify people."""
-        points = as_numbers(self.path, self.columns, self.labels, self.decimal, keeps_gaps)
-        if remark_on_ids(self.names or ()):
-            tell(
-                "warning: a column seems to identify people or rows, and counts as a coordinate. "
-                "If a person can have several rows, pass its name to --groups, which protects all "
-                "of them. Otherwise, name the other columns by --columns."
-            )
-        return points
+    def numbers(self, keeps_gaps=False, places=None):
+        """Return the cells of all or some columns as floats, with gaps as NaN if they are kept.
+
+        A ValueError names the columns with other cells that are not numbers.
+        """
+        places = range(len(self.columns)) if places is None else places
+        numbers = np.empty((len(self.columns[0]), len(places)))
+        described, is_wrong = [], False
+        for j, place in enumerate(places):
+            numbers[:, j], texts = _numbers(self.columns[place], self.decimal)
+            gaps = int((~np.isfinite(numbers[:, j]) & ~texts).sum())
+            described.append((self.labels[place], int(texts.sum()), gaps))
+            is_wrong |= bool(texts.any()) or (gaps > 0 and not keeps_gaps)
+        if is_wrong:
+            message = _why_unusable(self.path, len(numbers), described)
+            raise ValueError(f"{message} {self.advice()}".rstrip())
+        if keeps_gaps:
+            numbers[~np.isfinite(numbers)] = np.nan
+        return numbers
+
+    def advice(self):
+        """Advice to leave out the first or last rows, if only these have texts among numbers."""
+        if self.form is None:
+            return ""
+        texts = [_numbers(column, self.decimal)[1] for column in self.columns]
+        mixed = [each for each in texts if not each.all()]
+        rows = np.flatnonzero(np.any(mixed, axis=0)).tolist() if mixed else []
+        return self.form.without(rows, len(self.columns[0]), self.names is not None)[0]
 
 
 def read_table(
@@ -150,18 +184,26 @@ def read_table(
     """
     path = Path(path)
     check_is_file(path)
-    known, form = FORMATS.get(suffix_of(path)), None
-    if known is None:
+    kind, form = suffix_of(path), None
+    if kind in FORMATS:
+        names, found = read_file(path, key=key)
+    else:
         kept = [*texts] if groups is None else [*texts, groups]
         filled = [text.rpartition("=")[0] for text in fill if "=" in text]
         if not all(name.isdecimal() for name in (*kept, *filled, *(columns or ()))):
             # The name of a column states that the first line contains names.
             how = {"header": True} | {name: v for name, v in how.items() if v is not None}
-        names, found, form, notes = read_text(path, text_of(path), texts=kept, **how)
+        bytes_of = text_of
+        if kind in SHEETS:
+            bytes_of = partial(sheet_of, key=key)
+            how |= {"separator": ",", "decimal": ".", "encoding": "utf-8", "comment": "none"}
+        names, found, form, notes = read_text(path, bytes_of, texts=kept, **how)
+        if kind in SHEETS:
+            form = form._replace(encoding=None, comment=None)
         for note in notes:
             tell(f"note: {note}")
-    else:
-        names, found = known.read(path, {"key": key, "texts": texts, **how})
+    if not found or not len(found[0]):
+        raise ValueError(f"{path} has no records.")
     width, owner, ids = len(found), None, None
     if groups is not None:
         owner = column_place("--groups", groups, names, range(width))
@@ -173,9 +215,10 @@ def read_table(
     else:
         places = [place for place in range(width) if place != owner]
         if names is not None and not names[0] and owner != 0:
-            raise ValueError(
+            raise Refusal(
                 f"the first column of {path} has no name and seems to number the rows: "
-                f"{_columns_among(len(places) - 1)}, by name or number from 0."
+                f"{_columns_among(len(places) - 1)}, by name or number from 0.",
+                columns=list(map(str, places[1:])),
             )
         if owner is not None and not places:
             raise ValueError(f"{path} has no other column than that of --groups, {groups!r}.")
@@ -241,34 +284,10 @@ def read_list(option, name, what):
     return listed
 
 
-def as_numbers(path, columns, labels, decimal=".", keeps_gaps=False):
-    """Return columns as an array of floats, with gaps as NaN if they are kept.
-
-    A ValueError names the columns with other cells that are not numbers.
-    """
-    found = [_numbers(column, decimal) for column in columns]
-    numbers = np.empty((len(columns[0]) if columns else 0, len(columns)))
-    counts = []
-    for j, (column, texts) in enumerate(found):
-        numbers[:, j] = column
-        counts.append((int(texts.sum()), int((~np.isfinite(column) & ~texts).sum())))
-    wrong = [sum(each) > 0 for each in zip(*counts, strict=True)]
-    if wrong and (wrong[0] or (wrong[1] and not keeps_gaps)):
-        described = [(label, *each) for label, each in zip(labels, counts, strict=True)]
-        raise ValueError(_why_unusable(path, len(numbers), described))
-    if any(wrong):
-        numbers[~np.isfinite(numbers)] = np.nan
-    return numbers
-
-
-def _is_unusual(cell):
-    """Whether a text may be a number only as Python reads it: 1_000, or digits of other scripts."""
-    return isinstance(cell, str) and ("_" in cell or not cell.isascii())
-
-
 def parsed(cell, default=None):
     """Return the number in a cell, or the default if the cell contains no number."""
-    if _is_unusual(cell):
+    if isinstance(cell, str) and ("_" in cell or not cell.isascii()):
+        # Only Python would read a number: 1_000, or digits of other scripts.
         return default
     try:
         return float(cell)

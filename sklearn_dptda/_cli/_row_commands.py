@@ -12,7 +12,6 @@ from sklearn_dptda._cli._output import refuse_formulas
 from sklearn_dptda._cli._paid_run import PayingCommand
 from sklearn_dptda._cli._read_points import (
     TABLE_ARGUMENTS,
-    as_numbers,
     column_places,
     read_list,
 )
@@ -340,13 +339,7 @@ def _typed(table, choices, keeps_gaps):
     """
     columns, labels = table.columns, table.labels
     numeric = [j for j in range(len(columns)) if j not in choices]
-    numbers = as_numbers(
-        table.path,
-        [columns[j] for j in numeric],
-        [labels[j] for j in numeric],
-        table.decimal,
-        keeps_gaps,
-    )
+    numbers = table.numbers(keeps_gaps, numeric)
     if not choices:
         return numbers
     typed = np.empty((len(columns[0]), len(columns)), dtype=object)

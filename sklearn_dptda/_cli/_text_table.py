@@ -53,8 +53,8 @@ _UNCLEAR = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "inf", "infinity"}
 
 
-class UnclearLines(ValueError):
-    """Lines of a file may be no records. ``proposal`` has options that would leave them out."""
+class Refusal(ValueError):
+    """A file cannot be read. ``proposal`` has options with which it may be read."""
 
     def __init__(self, message, **proposal):
         super().__init__(message)
@@ -64,17 +64,40 @@ class UnclearLines(ValueError):
 class TextFormat(NamedTuple):
     """How a text file is written, as far as options state it."""
 
-    encoding: str
+    # None for the rows of a sheet.
+    encoding: str | None
     separator: str
     decimal: str
     skip_lines: int = 0
+    skip_last: int = 0
     comment: str | None = None
 
     def __str__(self):
         word = next((w for w, s in SEPARATORS.items() if s == self.separator), self.separator)
-        stated = f"--separator {word!r} --decimal {self.decimal!r} --encoding {self.encoding}"
-        stated += f" --skip-lines {self.skip_lines}" * bool(self.skip_lines)
-        return stated + ("" if self.comment is None else f" --comment {self.comment!r}")
+        text = f"--separator {word!r} --decimal {self.decimal!r} --encoding {self.encoding}"
+        stated = [
+            text * (self.encoding is not None),
+            f"--skip-lines {self.skip_lines}" * bool(self.skip_lines),
+            f"--skip-last {self.skip_last}" * bool(self.skip_last),
+            "" if self.comment is None else f"--comment {self.comment!r}",
+        ]
+        return " ".join(filter(None, stated))
+
+    def without(self, rows, n_rows, has_names=False):
+        """Advice to leave out some rows, if they are the first or the last, and its option."""
+        n = len(rows)
+        if not 0 < n < n_rows:
+            return "", {}
+        if rows == list(range(n)):
+            n += self.skip_lines
+            what = f"the first {n} line(s) are neither records nor names."
+            if has_names:
+                what = f"there are {n + 1} lines of names, so that the last of them counts."
+            return f"Pass --skip-lines {n} if {what}", {"skip_lines": n}
+        if rows == list(range(n_rows - n, n_rows)):
+            n += self.skip_last
+            return f"Pass --skip-last {n} if the last {n} line(s) are no records.", {"skip_last": n}
+        return "", {}
 
 
 class _Reading(NamedTuple):
@@ -114,16 +137,16 @@ def decoded(path, raw, encoding=None):
     """Return a text in UTF-8 with line feeds alone at the ends of lines, and its encoding."""
     encoding = encoding or _encoding(raw)
     if encoding is None:
-        raise ValueError(
+        raise Refusal(
             f"{path} is not a text file. If it is one, pass its encoding by --encoding, such as "
             "utf-16 or cp1250."
         )
     try:
         text = raw.decode(encoding)
     except LookupError:
-        raise ValueError(f"--encoding: there is no encoding {encoding!r}.") from None
+        raise Refusal(f"--encoding: there is no encoding {encoding!r}.") from None
     except UnicodeError:
-        raise ValueError(f"{path} is not a text file in the encoding {encoding}.") from None
+        raise Refusal(f"{path} is not a text file in the encoding {encoding}.") from None
     raw = raw if encoding == "utf-8" else text.encode()
     if b"\r" in raw:
         raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -148,68 +171,73 @@ def _encoding(raw):
 
 def read_text(
     path,
-    raw,
+    bytes_of,
     *,
     separator=None,
     decimal=None,
     encoding=None,
     header=None,
     skip_lines=0,
+    skip_last=0,
     comment=None,
     texts=(),
     is_ragged=False,
 ):
     """Return the names of a text file, its columns, how it is written, and notes on that.
 
+    ``bytes_of`` returns the bytes of the file, which a caller would otherwise keep in memory.
     A column is an array of numbers if all of its cells are numbers or empty, and otherwise of the
     texts of its cells, as are those that ``texts`` names. With ``is_ragged``, rows are edges: only
     their first two cells are needed, and two numbers with a comma between them are two cells. A
     ``ValueError`` says what cannot be told, and quotes no cell.
     """
-    raw, encoding = decoded(path, raw, encoding)
+    raw, encoding = decoded(path, bytes_of(path), encoding)
     n_lines = raw.count(b"\n") + (not raw.endswith(b"\n"))
     if stated := _STATED.match(raw):
         raw, separator = raw[stated.end() :], separator or stated[1].decode()
-    raw, left_out = _records(path, raw, skip_lines, comment, header)
+    raw, left_out = _records(path, raw, skip_lines, skip_last, comment, header)
     first = None
     if header:
         line, _, raw = raw.partition(b"\n")
         # Some programs write the names as a comment.
         first, left_out["of names"] = _COMMENT.sub(b"", line, count=1).decode(), 1
     if not raw.strip():
-        raise ValueError(f"{path} " + ("is empty." if first is None else "has names but no rows."))
+        raise Refusal(f"{path} " + ("is empty." if first is None else "has names but no rows."))
     best = _format(path, raw, separator, decimal, first, is_ragged)
     if header is None and not is_ragged and abs(len(best.rows[0]) - best.width) > 1:
-        raise UnclearLines(
+        raise Refusal(
             f"the first line of {path} has {len(best.rows[0])} cell(s), and the others have "
             f"{best.width}. Pass --skip-lines {skip_lines + 1} if it is neither a record nor "
             "names.",
             skip_lines=skip_lines + 1,
         )
     if header is None and not is_ragged and may_be_names(best.rows, best.decimal):
-        raise UnclearLines(
+        raise Refusal(
             f"the first line of {path} may contain the names of the columns. Pass --header if it "
             "does, or --no-header if it is a record.",
             header=True,
         )
-    width = _width(path, raw, best, is_ragged, skip_lines if first is None else None)
+    found = TextFormat(encoding, best.separator, best.decimal, skip_lines, skip_last, comment)
+    check = partial(_checked_width, path, raw, best, is_ragged, found, first is None)
+    width = _width(raw, best, is_ragged, check)
     names = None if first is None else _rows(first, best.separator, path)[0]
     given = names or []
     places = {given.index(t) if t in given else int(t) if t.isdecimal() else -1 for t in texts}
-    columns = _columns(path, raw, best, width, places)
+    columns = _columns(path, raw, best, width, places, check)
     if decimal is None and not is_ragged and _is_unclear(path, raw, best):
         raise _unclear(path)
     if names is not None:
         names = _names(path, names, columns)
-    found = TextFormat(encoding, best.separator, best.decimal, skip_lines, comment)
     return names, columns, found, list(_notes(path, found, n_lines, len(columns[0]), left_out))
 
 
-def _records(path, raw, skip_lines, comment, header):
+def _records(path, raw, skip_lines, skip_last, comment, header):
     """Return the lines that are records or names, and how many others there are of each kind."""
     left_out = {}
-    if skip_lines < 0 or comment == "":
-        raise ValueError("--skip-lines takes a number of lines, and --comment a mark, or none.")
+    if min(skip_lines, skip_last) < 0 or comment == "":
+        raise Refusal(
+            "--skip-lines and --skip-last take a number of lines, and --comment a mark, or none."
+        )
     if skip_lines:
         lines = raw.split(b"\n", skip_lines)
         raw, left_out["skipped"] = lines[-1] if len(lines) > skip_lines else b"", skip_lines
@@ -218,11 +246,14 @@ def _records(path, raw, skip_lines, comment, header):
         raw, left_out["of comments"] = re.subn(rb"(?m)^[ \t]*" + mark + rb".*\n?", b"", raw)
     if raw.startswith((b" ", b"\n")) or b"\n " in raw or b"\n\n" in raw:
         raw, left_out["without a cell"] = re.subn(rb"(?m)^ *\n", b"", raw)
+    if skip_last:
+        lines = raw.rstrip(b"\n").rsplit(b"\n", skip_last)
+        raw, left_out["skipped"] = b"\n".join(lines[:-skip_last]), skip_lines + skip_last
     if comment is None and any(mark in raw for mark in (b"#", b"%", b"//")):
         found = _COMMENT.search(raw, raw.find(b"\n") + 1 if header else 0)
         if found is not None:
             mark = found[1].decode()
-            raise UnclearLines(
+            raise Refusal(
                 f"{path} has lines that begin with {mark}. Pass --comment '{mark}' if these lines "
                 "are no records, or --comment none if they are records.",
                 comment=mark,
@@ -251,7 +282,7 @@ def _names(path, names, columns):
         is_open = columns[-1].dtype.kind == "f" and np.isnan(columns[-1]).all()
         return [*names, ""] if is_open else ["", *names]
     if len(names) != width or names.count("") > 1:
-        raise ValueError(
+        raise Refusal(
             f"the first line of {path} does not have {width} names for the columns of the table, "
             "so it cannot contain the names of the columns. Pass --no-header if it is a record, or "
             "--skip-lines with the number of lines before the names."
@@ -286,7 +317,7 @@ def _rows(text, separator, path):
 
 
 def _broken(path):
-    return ValueError(f"{path} is not a table: a quotation mark may be missing.")
+    return Refusal(f"{path} is not a table: a quotation mark may be missing.")
 
 
 def _format(path, raw, separator, decimal, first, is_ragged):
@@ -297,7 +328,7 @@ def _format(path, raw, separator, decimal, first, is_ragged):
     else:
         tried = [SEPARATORS.get(separator, separator)]
         if len(tried[0]) > 1:
-            raise ValueError(f"--separator takes one character or {', '.join(SEPARATORS)}.")
+            raise Refusal(f"--separator takes one character or {', '.join(SEPARATORS)}.")
     found = []
     for each in tried:
         readings = [r for mark in marks if (r := _reading(sample, each, mark, path)) is not None]
@@ -315,7 +346,7 @@ def _format(path, raw, separator, decimal, first, is_ragged):
         if decimal == "," or (first is not None and "," not in first):
             return single._replace(decimal=",")
         if first is None:
-            raise ValueError(
+            raise Refusal(
                 f"rows of {path} such as 36,8 may be one number or two. Pass --separator none, or "
                 "--separator ','."
             )
@@ -350,7 +381,7 @@ def _best(path, found, is_ragged):
         best = max(wide, key=lambda r: r.n_columns)
         if sum(r.n_columns == best.n_columns for r in wide) == 1:
             return best
-        raise ValueError(
+        raise Refusal(
             f"the separator of {path} is not clear. Pass --separator, such as ';', ',', tab or "
             "space."
         )
@@ -379,7 +410,7 @@ def may_be_names(rows, decimal="."):
 
 
 def _unclear(path):
-    return ValueError(
+    return Refusal(
         f"numbers of {path} such as 1.234 or 1,234 may have a decimal mark or one of the "
         "thousands. Pass --decimal '.' or --decimal ','."
     )
@@ -406,11 +437,8 @@ def _is_unclear(path, raw, reading):
     return bool(marked)
 
 
-def _width(path, raw, reading, is_ragged, n_skipped):
-    """The number of cells of each row; ValueError if rows have different numbers of them.
-
-    ``n_skipped`` is the number of lines before the first row, or None if names are before it.
-    """
+def _width(raw, reading, is_ragged, check):
+    """The number of cells of each row; ValueError if rows have different numbers of them."""
     separator, width = reading.separator, reading.width
     if separator == "":
         return 1
@@ -419,10 +447,10 @@ def _width(path, raw, reading, is_ragged, n_skipped):
     if is_plain and raw.count(separator.encode()) == (width - 1) * n_rows and not is_ragged:
         # pandas refuses longer rows.
         return width
-    return _checked_width(path, raw, reading, is_ragged, n_skipped)
+    return check()
 
 
-def _checked_width(path, raw, reading, is_ragged, n_skipped):
+def _checked_width(path, raw, reading, is_ragged, found, has_no_names):
     separator, width = reading.separator, reading.width
     if separator == " " and b'"' not in raw:
         lengths = [n for n in map(len, map(bytes.split, raw.split(b"\n"))) if n]
@@ -437,14 +465,10 @@ def _checked_width(path, raw, reading, is_ragged, n_skipped):
         f"{path} has rows of different lengths: {len(other):,} of {len(lengths):,} do not have the "
         f"{width} cells of the others."
     )
-    if other == list(range(len(other))) and n_skipped is not None:
-        n = n_skipped + len(other)
-        raise UnclearLines(
-            f"{message} Pass --skip-lines {n} if the first {n} line(s) are neither records nor "
-            "names.",
-            skip_lines=n,
-        )
-    raise ValueError(
+    advice, proposal = found.without(other, len(lengths))
+    if proposal and (has_no_names or "skip_last" in proposal):
+        raise Refusal(f"{message} {advice}", **proposal)
+    raise Refusal(
         f"{message} Put quotation marks around cells that contain the separator, or pass another "
         "--separator."
     )
@@ -457,7 +481,7 @@ def before_pandas_31(**options):
     return options if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1) else {}
 
 
-def _columns(path, raw, reading, width, texts):
+def _columns(path, raw, reading, width, texts, check):
     """Return the columns: arrays of numbers where all cells are, and of texts."""
     import pandas as pd
 
@@ -481,15 +505,16 @@ def _columns(path, raw, reading, width, texts):
             na_values=[""],
             dtype=dict.fromkeys(texts & set(range(width)), str),
         )
-        kinds = [frame[j].dtype.kind for j in range(width)]
-        others = [j for j in range(width) if kinds[j] not in "iuf"]
-        # Words such as True, and numbers with marks of thousands, stay as they are written.
-        written = read(io.BytesIO(raw), usecols=others, dtype=str) if others else frame
+        # Words such as True, and integers of any length, stay as they are written.
+        others = [j for j in range(width) if frame[j].dtype.kind not in "iuf"]
+        if changed := [j for j in others if not isinstance(frame[j].dtype, pd.StringDtype)]:
+            written = read(io.BytesIO(raw), usecols=changed, dtype=str)
+            frame = frame.drop(columns=changed).join(written)
     except (pd.errors.ParserError, UnicodeError, OverflowError):
-        _checked_width(path, raw, reading, False, None)
+        check()
         raise _broken(path) from None
     return [
-        written[j].fillna("").str.strip().to_numpy(dtype=object)
+        frame[j].fillna("").str.strip().to_numpy(dtype=object)
         if j in others
         else frame[j].to_numpy()
         for j in range(width)

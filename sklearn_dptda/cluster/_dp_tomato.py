@@ -138,6 +138,11 @@ class DPToMATo(PrivateRowsEstimator):
 
     Notes
     -----
+    No detail that is finer than a cell can be told: ``units_`` are the sides of the cells, and
+    ``scale_ * units_`` the lengths over which the histogram is smoothed. The sides follow from the
+    released bounds and number of cells, and show whether two clusters can be told apart at all. To
+    make them shorter, pass narrower ``bounds`` or more ``n_bins``.
+
     .. rubric:: Privacy
 
     One fit releases bounds, the share of the rows beyond them, whether there are enough rows

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances, nan_euclidean_distances
 
@@ -23,7 +24,7 @@ from sklearn_dptda.cluster._noisy_steps import (
     mixture_steps,
     moved_centres,
 )
-from sklearn_dptda.cluster._standardise import Standardised, standardise
+from sklearn_dptda.cluster._standardise import UNITS, Standardised, standardise
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows, fit_predict, fit_transform, sum_by_rows
@@ -93,6 +94,37 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         %(one_number_for_each_row)s
         """
         return self._distances(X).argmin(axis=1)
+
+    @by_rows
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Probability of each cluster, as if all clusters were equally large and wide, and round.
+
+        It is that of a mixture of Gaussian distributions about the centres, with equal weights and
+        one variance in the units of ``units_``: what the released centres and weights leave of the
+        variance of all rows. The likeliest cluster is thus that of :meth:`predict`. For private
+        rows, the probabilities are *not* private. With covariances, which describe the clusters
+        better, see :class:`MorseMerging`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to assign.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            Each row sums to one.
+        """
+        distances = self._distances(X)
+        least = distances.min(axis=1, keepdims=True)
+        squares = (distances - least) * (distances + least)
+        return softmax(-squares / (2 * self._variance_within()), axis=1)
+
+    def _variance_within(self) -> float:
+        """Variance of a column within clusters, of a mean variance of all rows, which is one."""
+        centres = self.cluster_centers_ / self.units_
+        between = self.weights_ @ np.square(centres - self.weights_ @ centres)
+        return max(1.0 - float(between.mean()), UNITS.least_variance)
 
     @by_rows
     def transform(self, X: ArrayLike) -> FloatArray:

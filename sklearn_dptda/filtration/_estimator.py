@@ -33,7 +33,7 @@ from sklearn_dptda.privacy._asking import ask_before
 from sklearn_dptda.privacy._guarantee import all_of_one_person
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.privacy._release import digest_of
-from sklearn_dptda.privacy._warnings import running_search, warn_caller
+from sklearn_dptda.privacy._warnings import running_search, warn_caller, warn_of_time
 from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
 from sklearn_dptda.utils._frames import column_names
 from sklearn_dptda.utils._people import warn_of_ids
@@ -41,8 +41,6 @@ from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, ListOutputMix
 from sklearn_dptda.utils._tasks import parts_elsewhere, run
 from sklearn_dptda.utils._validation import check_collection, first_places, without_quotes
 
-# The estimators say before a computation that it will take more than this many seconds.
-_LONG = 10.0
 # The estimators warn if one person can change a value by more than this share of the upper bound.
 _HANDFUL = 0.1
 
@@ -239,9 +237,7 @@ class BaseFiltration(
 
     def _warn_of_time(self, clouds: list[AnyCloud]) -> None:
         seconds = sum(map(self._seconds_ahead, clouds)) / effective_n_jobs(self.n_jobs)
-        if _LONG < seconds < np.inf:
-            advice = self._faster()
-            warn_caller(f"This computation will take about {seconds:.0f} s. {advice}")
+        warn_of_time(seconds, self._faster())
 
     def _seconds_ahead(self, cloud: AnyCloud) -> float:
         """Estimate the time for one cloud from its public numbers."""

@@ -1,5 +1,6 @@
 """Warnings and errors about privacy."""
 
+import math
 import os
 import sys
 import warnings
@@ -25,6 +26,8 @@ def code_of(*packages: ModuleType) -> tuple[str, ...]:
 _NOT_THE_CALLER = code_of(sklearn, joblib)
 
 
+# Seconds from which a computation is announced.
+_LONG = 10.0
 # What was said in each running search: functions that have warned of noise, and other warnings.
 _WARNED: WeakKeyDictionary[Any, set[tuple[CodeType, str]]] = WeakKeyDictionary()
 
@@ -38,6 +41,12 @@ def running_search() -> Any:
             return frame.f_locals.get("parallel")
         frame = frame.f_back
     return None
+
+
+def warn_of_time(seconds: float, advice: str) -> None:
+    """Warn before a computation that will take long, by an estimate from public numbers."""
+    if _LONG < seconds < math.inf:
+        warn_caller(f"This computation will take about {seconds:.0f} s. {advice}")
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:

@@ -24,14 +24,20 @@ _NOT_PRIVATE = (
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}.*|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}.*"
     r"|\d{1,2}:\d{2}(:\d{2})?( ?[AaPp]\.?[Mm]\.?)?"
+    # Months and quarters.
+    r"|\d{4}([-/]|[-/ ]?[MQ])\d{1,2}|\d{1,2}/\d{4}"
+    r"|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?[- ]?(\d{4}|\d{2})"
 )
 _PERCENTAGE = re.compile(r"[-+]?[\d.,]+ ?%")
 # Whole numbers that are dates, as in 20240131.
 _FIRST_DATE, _LAST_DATE = 1000_01_01, 9999_12_31
-# Largest number of different values of a column of categories, and largest share of the rows.
-_MOST_CATEGORIES, _CATEGORY_SHARE = 50, 0.2
+# Largest number of different values of a column of categories, of texts and of single words such as
+# codes, and largest share of the rows.
+_MOST_CATEGORIES, _MOST_CODES, _CATEGORY_SHARE = 50, 500, 0.2
 # Number of categories that are shown, and largest number of characters of each.
 _SHOWN, _SHOWN_CHARACTERS = 6, 20
+# Number of rows from which a column that counts them is an index.
+_FEWEST_NUMBERED = 10
 # Shares of the rows from which values are ids of rows, and below which several rows have one id.
 _ID_SHARE, _GROUP_SHARE = 0.98, 0.7
 
@@ -44,8 +50,10 @@ class ColumnFacts:
     ----------
     name : object
         Name of the column, or its number.
-    kind : {"number", "integer", "boolean", "category", "date", "percentage", "id", "text", "empty"}
-        What the column seems to hold. An ``"id"`` names rows or people.
+    kind : {"number", "integer", "boolean", "category", "date", "percentage", "id", "index", \
+            "text", "empty"}
+        What the column seems to hold. An ``"id"`` names rows or people, and an ``"index"`` has the
+        numbers of the rows in their order.
     n_missing : int
         Number of rows without a value.
     n_values : int
@@ -86,6 +94,7 @@ class ColumnFacts:
             "boolean": "true or false",
             "date": "dates or times of day: convert them to numbers by a public rule",
             "id": f"{self.n_values:,} ids of rows or people: a column for groups, or to leave out",
+            "index": "numbers of the rows in their order: leave it out",
             "percentage": "numbers with a percent sign: remove the sign",
             "text": f"text, {self.n_values:,} different values: leave it out",
         }
@@ -232,10 +241,12 @@ def column_facts(name: Any, values: Sequence[Any]) -> ColumnFacts:
         return facts(kind="date")
     if all(map(_PERCENTAGE.fullmatch, texts)):
         return facts(kind="percentage")
-    if len(counts) <= min(_MOST_CATEGORIES, max(2, _CATEGORY_SHARE * len(kept))):
+    single_words = sum(" " not in text for text in texts) >= _ID_SHARE * len(texts)
+    are_codes = single_words and not seems_to_name_ids(name)
+    most = _MOST_CODES if are_codes else _MOST_CATEGORIES
+    if len(counts) <= min(most, max(2, _CATEGORY_SHARE * len(kept))):
         listed = [str(value) for value, _ in counts.most_common()]
         return facts(kind="category", values=listed)
-    single_words = sum(" " not in text for text in texts) >= _ID_SHARE * len(texts)
     is_id = seems_to_name_ids(name) or (single_words and len(counts) >= _ID_SHARE * len(kept))
     return facts(kind="id" if is_id else "text")
 
@@ -248,6 +259,9 @@ def _facts_of_numbers(name: Any, kept: np.ndarray, n_missing: int) -> ColumnFact
     whole = bool((different == np.floor(different)).all()) and bool(np.isfinite(different).all())
     if whole and seems_to_name_ids(name) and len(different) > _MOST_CATEGORIES:
         return facts(kind="id")
+    counts_rows = len(kept) >= _FEWEST_NUMBERED and n_missing == 0 and kept[0] in (0, 1)
+    if counts_rows and (np.diff(kept) == 1).all():
+        return facts(kind="index")
     if whole and _are_dates(different):
         return facts(kind="date")
     kind = "integer" if whole else "number"

@@ -80,7 +80,9 @@ def kind_of(column: Any) -> str:
         return getattr(dtype, "kind", "O")
     if dtype.is_numeric():
         return "i" if dtype.is_integer() else "f"
-    others = {"Boolean": "b", "Unknown": "V"}
+    # Sparse numbers of pandas are numbers, but its intervals are objects.
+    is_object = getattr(_native_type(column), "kind", "") == "O"
+    others = {"Boolean": "b", "Unknown": "O" if is_object else "V"}
     return "M" if dtype.is_temporal() else others.get(str(dtype), "O")
 
 

@@ -23,7 +23,7 @@ HOLDS_DATES = (
     "(user guide, 'Your table')."
 )
 HOLDS_TEXT = (
-    "contains strings that are not numbers. Leave such columns out, or code them by public lists "
+    "contains values that are not numbers. Leave such columns out, or code them by public lists "
     "of values (user guide, 'Your table')."
 )
 NOT_FINITE = (
@@ -81,6 +81,9 @@ def without_values(error: Exception, name: str = "X") -> Exception:
         return ValueError(message)
     if _is_known(error):
         return error
+    if isinstance(error, TypeError) and message.startswith("float() argument must be"):
+        # An object of another kind, such as an interval of pandas.
+        return ValueError(f"{name} {HOLDS_TEXT}")
     return ValueError(f"{name} could not be read ({type(error).__name__}).")
 
 

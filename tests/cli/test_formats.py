@@ -13,7 +13,7 @@ from scipy.sparse import coo_array, load_npz
 
 import sklearn_dptda
 from sklearn_dptda.__main__ import main
-from sklearn_dptda._cli._formats import _OTHERS, FORMATS, NETWORKS
+from sklearn_dptda._cli._formats import _OTHERS, FORMATS, NETWORKS, SHEETS
 from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._read_points import read_table
 
@@ -81,7 +81,7 @@ UNWRITTEN = {".ods", ".sas7bdat", ".xpt"}
 
 
 def test_each_format_has_a_file():
-    assert FORMATS.keys() - UNWRITTEN <= {Path(name).suffix for name in WRITERS}
+    assert (FORMATS | SHEETS).keys() - UNWRITTEN <= {Path(name).suffix for name in WRITERS}
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -106,6 +106,64 @@ def test_sheets_ask_whether_their_first_row_contains_names(tmp_path):
     assert table.names[-1] == "job" and len(table.columns[0]) == 40
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_an_index_is_a_column_and_numbers_of_rows_are_none(suffix, tmp_path):
+    import pyarrow.feather
+
+    path, indexed = tmp_path / f"a.{suffix}", FRAME.set_index("x")
+    tables = {"named": indexed, "unnamed": indexed.rename_axis(None), "default": FRAME}
+    for name, frame in tables.items():
+        if suffix == "parquet":
+            frame.to_parquet(path)
+        else:
+            pyarrow.feather.write_feather(pyarrow.Table.from_pandas(frame), str(path))
+        if name == "unnamed":
+            with pytest.raises(ValueError, match=r"first column of .* has no name"):
+                read_table(path)
+        table = read_table(path, columns=["0"] if name == "unnamed" else ["x"])
+        np.testing.assert_array_equal(table.columns[0], POINTS[:, 0])
+        assert name != "default" or len(read_table(path).columns) == 3
+
+
+@pytest.mark.parametrize(
+    "records", ['{"a": [{"x": 1}]}', '[{"x": {"y": 1}}]', '[{"x": [1, 2]}]', '{"x": 1}\n{"x": 2}']
+)
+def test_nested_records_of_json_say_how_they_become_flat(records, tmp_path):
+    (tmp_path / "a.json").write_text(records)
+    with pytest.raises(ValueError, match=r"list of flat JSON records, .*jq .*json_normalize"):
+        read_table(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.json", "[]"), ("a.jsonl", "")])
+def test_files_without_a_record_are_refused(name, text, tmp_path):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match="has no records"):
+        read_table(tmp_path / name)
+
+
+def test_libraries_print_nothing_of_their_own(tmp_path, capfd):
+    for name in ("a.vtk", "a.ply", "a.vtu"):
+        (tmp_path / name).write_text("malady")
+        with pytest.raises(ValueError, match="is not a file of points"):
+            read_table(tmp_path / name)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_one_of_several_sheets_is_chosen(tmp_path, capsys):
+    path = tmp_path / "a.xlsx"
+    with pd.ExcelWriter(path) as book:
+        for name, frame in (("notes", FRAME[:2]), ("data", FRAME)):
+            frame.to_excel(book, sheet_name=name, index=False, header=False)
+    for key in (None, "other", "2"):
+        with pytest.raises(ValueError, match="--key: choose one of the 2 sheets, by name"):
+            read_table(path, key=key)
+    for key in ("data", "1"):
+        assert len(read_table(path, key=key).numbers()) == 40
+    assert main(["look", str(path), "--key", "data"]) == 0
+    said = capsys.readouterr().out
+    assert "--key data" in said and "--no-header" in said and "--separator" not in said
+
+
 @pytest.mark.parametrize("suffix", ["sas7bdat", "xpt"])
 def test_formats_that_nothing_writes_are_read_by_pandas(suffix, tmp_path, monkeypatch):
     (tmp_path / f"a.{suffix}").write_bytes(b"SAS")
@@ -115,7 +173,7 @@ def test_formats_that_nothing_writes_are_read_by_pandas(suffix, tmp_path, monkey
     assert len(read_table(tmp_path / f"a.{suffix}").numbers()) == 40
 
 
-@pytest.mark.parametrize("suffix", sorted(FORMATS.keys() | NETWORKS))
+@pytest.mark.parametrize("suffix", sorted(FORMATS | SHEETS | NETWORKS))
 def test_broken_files_are_refused_in_one_sentence_without_their_content(suffix, tmp_path):
     path = tmp_path / f"a{suffix}"
     path.write_bytes(b"malady\n1 2 3\nmalady")
@@ -134,9 +192,7 @@ def test_other_files_are_refused_by_their_name(start, tmp_path):
 def test_a_missing_library_is_named(tmp_path, monkeypatch):
     write_sheet(tmp_path / "a.xlsx", FRAME, False)
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
-    with pytest.raises(
-        ValueError, match=r"is a workbook with this sheet\. To read it, install openpyxl, or save"
-    ):
+    with pytest.raises(ValueError, match=r"is a workbook\. To read it, install openpyxl, or save"):
         read_table(tmp_path / "a.xlsx")
 
 
@@ -213,6 +269,22 @@ def test_edges_of_a_file_are_the_edges_that_are_released(name, tmp_path, monkeyp
     )
 
 
+def test_graph_command_says_how_many_edges_it_read_and_what_nodes_are(tmp_path, capsys):
+    path, nodes = tmp_path / "a.gml", tmp_path / "nodes.txt"
+    nodes.write_text("\n".join(map(str, range(9))))
+    command = ["graph", str(path), "--nodes", str(nodes), "--force", "-o", str(tmp_path / "o")]
+    path.write_text(GML)
+    assert main(command) == 0
+    said = capsys.readouterr().err
+    assert "a.gml: 9 node(s), 8 edge(s)." in said and "9 nodes, 8 different edge(s)" in said
+    path.write_text(GML.replace('label "', 'label "n'))
+    assert main(command) == 2
+    assert "Nodes of GML and Pajek are their labels" in capsys.readouterr().err
+    path.write_text(GML.replace("label", "other"))
+    assert main(command) == 2
+    assert "with a different label for each node" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("content", "options"),
     [
@@ -248,8 +320,8 @@ def test_page_lists_all_formats():
         pytest.skip("the documentation is not beside the tests: an installed package")
     text = page.read_text(encoding="utf-8")
     for suffix, known in FORMATS.items():
-        assert f"`{suffix}`" in text and known.what in text, suffix
-    assert all(f"`{suffix}`" in text for suffix in NETWORKS)
+        assert f"`{suffix}`" in text and known.library in text, suffix
+    assert all(f"`{suffix}`" in text for suffix in (*NETWORKS, *SHEETS))
 
 
 def test_look_says_how_a_network_is_released(tmp_path, capsys):

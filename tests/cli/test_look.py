@@ -80,7 +80,7 @@ def test_look_command_leads_to_releases(people, capsys):
 
 
 def test_look_command_leaves_out_columns_without_information(tmp_path, capsys):
-    rows = [f"{i},{i / 7:.3f},2008,{'' if i > 9 else i},{i % 3 or 'x'}" for i in range(60)]
+    rows = [f"{i + 5},{i / 7:.3f},2008,{'' if i > 9 else i},{i % 3 or 'x'}" for i in range(60)]
     (tmp_path / "t.csv").write_text("a,b,year,few,code\n" + "\n".join(rows))
     text = printed(capsys, tmp_path / "t.csv")
     assert "the same number in each row, 2008" in text and "3 categories: " in text
@@ -112,6 +112,25 @@ def test_look_command_leads_to_a_graph(tmp_path, capsys, monkeypatch):
     found = commands(printed(capsys, "edges.txt"))
     words = " ".join(found["graph"]).replace("NUMBER_OR_FILE", "30").split()
     assert main([*words, "--drop-self-loops"]) == 0
+
+
+@pytest.mark.parametrize("name", ["", "row"])
+def test_look_command_leaves_out_an_index(name, tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{name},x,-y\n" + "\n".join(f"{i},{i / 7:.3f},{i % 9}" for i in range(60)))
+    text = printed(capsys, path)
+    assert name == "" or "row     numbers of the rows in their order: leave it out" in text
+    words = commands(text)["cluster"]
+    assert words[words.index("--columns") :][:4] == ["--columns", "x", "2", "--bounds"]
+
+
+def test_look_command_lists_many_codes_in_a_file(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    rows = [f"{i / 7:.3f},C{i % 200:03},{i % 2 or 'x'}" for i in range(1200)]
+    path.write_text("x,code,sex\n" + "\n".join(rows))
+    text = printed(capsys, path, "--header")
+    assert "200 categories: " in text and "@FILE: @ and a file with the public" in text
+    assert {"code=@FILE", "sex=A,B,C"} <= set(commands(text)["synthesize"])
 
 
 def test_look_command_refuses_what_cannot_be_read(tmp_path, capsys):
@@ -184,6 +203,9 @@ def test_look_tells_dates_in_digits_times_of_half_days_and_percentages():
         "code": [20240199, 20241301, 20231231],
         "time": ["01:15 AM", "12:30 PM", "11:00 pm"],
         "share": ["1.5%", "33 %", "7%"],
+        "month": ["2024-01", "2024-02", "2024-03"],
+        "name": ["Jan 2024", "February 2024", "Mar-24"],
+        "quarter": ["2024Q1", "2024 Q2", "2024-Q3"],
     }
     kinds = {column.name: column.kind for column in look(pd.DataFrame(table)).columns}
     assert kinds == {
@@ -192,4 +214,7 @@ def test_look_tells_dates_in_digits_times_of_half_days_and_percentages():
         "code": "integer",
         "time": "date",
         "share": "percentage",
+        "month": "date",
+        "name": "date",
+        "quarter": "date",
     }

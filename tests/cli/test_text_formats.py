@@ -45,6 +45,12 @@ def read(path, content, **options):
             {"header": True},
         ),
         ("Length;Weight\ncm;kg\n36,8;1,5\n37,25;-2\n36,0;0,125\n", "utf-8", {"skip_lines": 2}),
+        (
+            "36,8;1,5\n37,25;-2\n36,0;0,125\n\nSource: a study\nsee; the; page\n\n",
+            "utf-8",
+            {"skip_last": 2},
+        ),
+        ("36,8;1,5\n37,25;-2\n36,0;0,125\n# a note", "utf-8", {"skip_last": 1}),
         ("sep=;\n36,8;1,5\n37,25;-2\n36,0;0,125\n", "utf-8", {}),
         (
             "A title\n\na;b\n36,8;1,5\n37,25;-2\n36,0;0,125\n",
@@ -60,13 +66,13 @@ def test_read_table_takes_formats_as_they_come(tmp_path, capsys, content, encodi
     assert "3 record(s)" in notes
     assert ("of names" in notes) == ("header" in options)
     assert ("of comments" in notes) == ("comment" in options)
-    assert ("skipped" in notes) == ("skip_lines" in options)
+    assert ("skipped" in notes) == (not {"skip_lines", "skip_last"}.isdisjoint(options))
     assert ("decimal commas" in notes) == (";" in content or "36,8" in content)
     assert ("cp1252" in notes) == (encoding == "cp1252")
     assert "Größe" not in notes and "cm" not in notes and "title" not in notes
     if options:
         # Without the option, nothing is left out.
-        with pytest.raises(ValueError, match=r"may contain the names|--skip-lines|--comment"):
+        with pytest.raises(ValueError, match=r"may contain the names|--skip-|--comment"):
             numbers(path, content, encoding)
 
 
@@ -81,6 +87,8 @@ def test_read_table_takes_formats_as_they_come(tmp_path, capsys, content, encodi
         ("1,3.5\n2,5\n%,7\n", "lines that begin with %. Pass --comment '%'"),
         ("1 2\n3 4 5.5\n6 7 8.5\n6 7 9\n", "Pass --skip-lines 1 if the first 1 line"),
         ("2 rows\n3,4,5.5,7\n6,7,8.5,7\n", "first line .* has 1 cell.*Pass --skip-lines 1"),
+        ("1,2.5\n3,4\n6,8.5\nmean\n", "Pass --skip-last 1 if the last 1 line"),
+        ("1,2.5\n3,4\n6,8.5\nmean,x\n", "Pass --skip-last 1 if the last 1 line"),
         ("1,2.5\n3,4,5\n6,8.5\n", "1 of 3 do not have the 2 cells"),
         ("1,2.5\n3\n6,8.5\n4,5,6\n", "2 of 4 do not have the 2 cells"),
     ],
@@ -250,6 +258,23 @@ def test_read_table_takes_decimals_for_decimals(tmp_path, content, expected):
         assert numbers(tmp_path / "t.csv", content, header=True).tolist() == expected
 
 
+def test_read_table_takes_the_last_of_several_lines_of_names(tmp_path, capsys):
+    path, content = tmp_path / "t.csv", "size;weight;who\nx;y;z\n36,8;1,5;a\n37,25;-2;b\n36,5;0;c\n"
+    chosen = {"header": True, "columns": ["0", "1"]}
+    with pytest.raises(ValueError, match="Pass --skip-lines 1 if there are 2 lines of names"):
+        numbers(path, content, **chosen)
+    assert read(path, content, skip_lines=1, **chosen)[0] == ["x", "y"]
+    assert main(["look", str(path), "--header"]) == 0
+    assert "--skip-lines 1 if there are 2 lines of names" in capsys.readouterr().err
+
+
+def test_look_proposes_to_skip_notes_at_the_end(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("x;y\n36,8;1,5\n37,25;-2\n36;0,125\nSource: a study\n")
+    assert main(["look", str(tmp_path / "t.csv")]) == 0
+    said = capsys.readouterr()
+    assert "--skip-last 1" in said.out and "3 rows, 2 columns" in said.out
+
+
 def test_read_table_keeps_rows_of_empty_cells(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1.5,2\n,\n3,4\n,\n\n")
@@ -261,9 +286,11 @@ def test_read_table_keeps_rows_of_empty_cells(tmp_path):
     ("options", "message"),
     [
         ({"separator": "::"}, "takes one character"),
-        ({"skip_lines": -1}, "--skip-lines takes a number of lines"),
+        ({"skip_lines": -1}, "--skip-lines and --skip-last take a number of lines"),
         ({"comment": ""}, "--comment a mark, or none"),
         ({"skip_lines": 9}, "is empty"),
+        ({"skip_last": -1}, "--skip-last take a number of lines"),
+        ({"skip_last": 9}, "is empty"),
         ({"encoding": "punycode"}, "not a text file in"),
     ],
 )

@@ -69,6 +69,21 @@ def test_private_kmeans_without_noise_is_near_kmeans(kind, blobs):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("kind", KINDS)
+def test_private_kmeans_probabilities_are_those_of_round_clusters(kind, rng):
+    # Two clusters of variance 1, at a distance of 6: between them, probabilities are logistic.
+    X = rng.normal(size=(20_000, 1)) + np.where(rng.random((20_000, 1)) < 0.5, -3, 3)
+    private = kind(2, math.inf, bounds=BOX, random_state=0).fit(X)
+    rows = np.linspace(-2, 2, 9)[:, None]
+    found = private.predict_proba(rows)
+    assert found.sum(axis=1) == pytest.approx(1.0)
+    right = int(private.cluster_centers_.argmax())
+    assert found[:, right] == pytest.approx(1 / (1 + np.exp(-6 * rows[:, 0])), abs=0.1)
+    many = kind(8, 1.0, bounds=BOX, random_state=0).fit(X)
+    assert (many.predict_proba(X).argmax(axis=1) == many.predict(X)).all()
+    assert np.isfinite(many.predict_proba([[1e200]])).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_private_kmeans_ignores_units_of_columns(kind, blobs):
     X = blobs[0][:1000]
     units = np.array([1.0, 1e4, 1e-3])

@@ -13,13 +13,14 @@ from scipy.spatial import KDTree
 
 import sklearn_dptda.filtration
 from sklearn_dptda import DTMFiltration
-from sklearn_dptda.filtration import _estimator, _nearest_sums
+from sklearn_dptda.filtration import _nearest_sums
 from sklearn_dptda.filtration._nearest_sums import (
     FixedPointPower,
     grid_sums,
     nearest_squared,
     scattered_sums,
 )
+from sklearn_dptda.privacy import _warnings
 from tests._refusals import refuses
 from tests.filtration import _kernel_calls
 from tests.filtration.test_measure import grid_nodes
@@ -254,7 +255,7 @@ def test_a_long_computation_on_landmarks_is_announced(groups, monkeypatch, rng):
     cloud = [each[None] for each in sites] if groups else sites
     estimator = DTMFiltration(0.2, landmarks=sites, groups=groups).fit([cloud])
     estimator.transform([cloud])
-    monkeypatch.setattr(_estimator, "_LONG", 1e-6)
+    monkeypatch.setattr(_warnings, "_LONG", 1e-6)
     with pytest.warns(UserWarning, match=r"take about \d+ s\. Use fewer landmarks"):
         estimator.transform([cloud])
 

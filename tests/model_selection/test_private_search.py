@@ -613,7 +613,7 @@ def test_search_behaves_like_a_search_of_scikit_learn():
     search = PrivateSearchCV(kmeans, {"n_clusters": [2, 3]}, scoring="inertia", random_state=0)
     again = clone(search)
     assert again.get_params()["estimator__n_clusters"] == 3 and not hasattr(again, "best_params_")
-    assert not hasattr(search, "predict_proba") and hasattr(search, "predict")
+    assert not hasattr(search, "decision_function") and hasattr(search, "predict_proba")
     search.set_output(transform="pandas").fit(X)
     assert list(search.transform(X).columns) and search.n_features_in_ == 2
     assert not hasattr(search, "score_samples") and get_tags(search).privacy.releases == "fit"

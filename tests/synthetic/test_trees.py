@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from sklearn_dptda.privacy import zcdp_rho
+from sklearn_dptda.privacy import _warnings, zcdp_rho
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.synthetic import PrivateMeasure, _box_measure, _tree_measure
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded, replayed
@@ -415,3 +415,11 @@ def test_box_measure_told_from_below_takes_levels_that_were_not_counted():
     noisy = [np.array([99.0, 99.0]), np.array([1.0, 2.0, 3.0, 4.0])]
     told, spread = _box_measure.told_from_below(noisy, np.array([np.inf, 0.5]), there)
     assert told[0].tolist() == [3, 7] and spread == pytest.approx([1.0, 0.5])
+
+
+def test_a_long_choice_of_pairs_is_announced(monkeypatch, rng):
+    narrow, wide = rng.uniform(size=(20, 3)), rng.uniform(size=(20, 6))
+    monkeypatch.setattr(_warnings, "_LONG", 1e-5)
+    PrivateMeasure(1.0, (0, 1), random_state=0).fit(narrow)
+    with pytest.warns(UserWarning, match=r"take about \d+ s\. Half of the columns"):
+        PrivateMeasure(1.0, (0, 1), random_state=0).fit(wide)

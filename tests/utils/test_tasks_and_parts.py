@@ -298,7 +298,7 @@ def test_tally_says_what_was_refused_and_adds_to_nothing():
     both = good + good
     assert both.n_rows == 6 and both.total[0].tolist() == [2, 2] and both.total[1] == 2
     for mixed in (good + bad, bad + good, sum([good, bad, good])):
-        refuses("strings that are not numbers", mixed.checked)
+        refuses("values that are not numbers", mixed.checked)
     # Counts that do not add up are refused too, by value.
     assert (good + Tally(1, (np.ones(3), 1))).refused is not None
 
