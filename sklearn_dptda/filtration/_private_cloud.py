@@ -21,7 +21,6 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, FloatArray, RandomStateLike
 from sklearn_dptda.filtration._cloud import Cloud, LatticeHistogram, counted_on_lattice
 from sklearn_dptda.filtration._estimator import CloudInput
-from sklearn_dptda.filtration._filtration import POINT
 from sklearn_dptda.filtration._released_cloud import ReleasedCloud
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import (
@@ -387,7 +386,7 @@ class PrivateCloud(
             epsilon=epsilon,
             delta=0.0,
             adjacency=self.adjacency,
-            unit=POINT,
+            unit=self._unit(1),
             mechanism="discrete Laplace mechanism (exact draw in integer arithmetic)",
             released=counted,
             seeded=self.random_state is not None,

@@ -279,6 +279,39 @@ def test_command_line_page_runs(folder, capsys):
     assert set(named) == set(COMMANDS)
 
 
+@pytest.mark.parametrize("bounds", [["--bounds", "8", "12"], []])
+def test_cloud_command_writes_outlines_in_the_units_of_the_file(bounds, folder, capsys, rng):
+    angle = rng.uniform(0, 2 * np.pi, 4000)
+    np.save("rows.npy", 10 + np.c_[np.cos(angle), np.sin(angle)])
+    path = ["rows.npy", "--scale", "2", "-o", "out", "--seed", "0", "--m", "0.1"]
+    assert main(["cloud", *path, *bounds, "--resolution", "41", "--epsilon", "4"]) == 0
+    assert "in 100% of resamples" in capsys.readouterr().out
+    first, *_ = json.loads(Path("out/regions.geojson").read_text())["features"]
+    (ring, *_) = map(np.array, first["geometry"]["coordinates"])
+    assert np.linalg.norm(ring.mean(axis=0) - 10) < 0.5 and ring[0].tolist() == ring[-1].tolist()
+    assert first["properties"]["share_of_resamples"] == 1
+    cells = np.loadtxt("out/cloud.csv", delimiter=",", skiprows=1)
+    assert cells[:, -1].sum() == pytest.approx(4000)
+    middle = np.average(cells[:, :2], axis=0, weights=cells[:, 2])
+    np.testing.assert_allclose(middle, 10, atol=0.2)
+
+
+def test_cloud_command_finds_voids_in_space(folder, rng):
+    points = rng.normal(size=(6000, 3))
+    np.save("rows.npy", points / np.linalg.norm(points, axis=1)[:, None])
+    options = ["--bounds", "-1.5", "1.5", "--epsilon", "5", "--m", "0.1", "--resolution", "21"]
+    assert main(["cloud", "rows.npy", *options, "-o", "out", "--seed", "0"]) == 0
+    first, *_ = json.loads(Path("out/regions.geojson").read_text())["features"]
+    assert first["geometry"]["type"] == "Point"
+    assert np.abs(first["geometry"]["coordinates"]).max() < 0.5
+
+
+def test_cloud_command_refuses_other_numbers_of_columns(folder, capsys):
+    np.save("rows.npy", np.zeros((9, 4)))
+    said = failed(main(["cloud", "rows.npy", "--bounds", "0", "1", "-o", "out"]), capsys)
+    assert "2 or 3 coordinates; got 4" in said
+
+
 @pytest.mark.conformance
 def test_betti_command_prints_and_writes_counts(folder, capsys, rng):
     angle = rng.uniform(0, 2 * np.pi, 2000)
