@@ -269,7 +269,7 @@ class MorseMerging(
             )
         privacy = getattr(get_tags(base), "privacy", None)
         other = privacy is not None and (privacy.releases != "fit" or privacy.input != "rows")
-        other |= isinstance(base, PrivateRowsEstimator) and not base._has_mixture()
+        other |= isinstance(base, PrivateRowsEstimator) and not base._has_mixture
         if other or isinstance(base, Pipeline):
             raise ValueError(
                 f"estimator {name} is not a mixture. Pass one that learns weights_, means_ and "
@@ -378,6 +378,7 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
         **MERGING_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
     }
+    _merges_components = True
 
     def __init__(
         self,
@@ -415,9 +416,6 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
         self.n_clusters = n_clusters
         self.merge_threshold = merge_threshold
         self.min_cluster_weight = min_cluster_weight
-
-    def _merges_components(self) -> bool:
-        return True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

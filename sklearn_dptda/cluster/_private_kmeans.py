@@ -1,6 +1,7 @@
 """Private k-means: the base class of its estimators, and the algorithm of Lloyd."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -26,8 +27,10 @@ from sklearn_dptda.cluster._noisy_steps import (
 from sklearn_dptda.cluster._standardise import Standardised, standardise
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
+from sklearn_dptda.rows._localisation import box_within
 from sklearn_dptda.rows._methods import by_rows, fit_predict, fit_transform, sum_by_rows
 from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._public_box import PublicBox
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._people import beside_ids
 from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
@@ -42,6 +45,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         "units": [StrOptions({"columns", "bounds"}), "array-like"],
         "covariance_share": [Interval(Real, 0.01, 0.9, closed="both"), Options(Real, {0})],
     }
+    _search = staticmethod(box_within)
+    _has_mixture = True
 
     def _learn(
         self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box
@@ -71,8 +76,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         """The same as ``units_``."""
         return self.units_
 
-    def _searches_within(self) -> bool:
-        return True
+    def _public_box(self, n_features: int) -> PublicBox:
+        return replace(super()._public_box(n_features), units=self.units)
 
     def _released(self) -> str:
         covariances = ", covariances" if self.covariance_share > 0 else ""

@@ -10,7 +10,7 @@ Proof: doc/theory/private_components.md, "Projected rows".
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 
@@ -33,6 +33,7 @@ from sklearn_dptda.rows._moments import (
     entry_noise,
     release_outer_products,
 )
+from sklearn_dptda.rows._public_box import PublicBox
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._people import beside_ids
 from sklearn_dptda.utils._sklearn import Interval
@@ -231,11 +232,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
             "release. Raise epsilon, give tighter bounds, or select fewer columns."
         ]
 
-    def _has_mixture(self) -> bool:
-        return False
-
-    def _has_one_unit(self) -> bool:
-        return True
+    def _public_box(self, n_features: int) -> PublicBox:
+        return replace(super()._public_box(n_features), one_unit=True)
 
     def _released(self) -> str:
         return "mean, principal components and their variances"

@@ -4,7 +4,7 @@ Proof: doc/theory/populations.md, "A mean and its band".
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
 from sklearn_dptda.rows._assignments import Norm, in_norm, one_cell
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._moments import FitBudget, Moments, MomentWeights
+from sklearn_dptda.rows._public_box import PublicBox
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -180,15 +181,12 @@ class PrivateMean(PrivateRowsEstimator):
             count=count**power, sum=(1 - count - squares) ** power, second_moment=squares**power
         )
 
-    def _has_one_unit(self) -> bool:
+    def _public_box(self, n_features: int) -> PublicBox:
         # A bound of the norm only makes sense if all columns have the same unit.
-        return self.norm_bound is not None
+        return replace(super()._public_box(n_features), one_unit=self.norm_bound is not None)
 
     def _released(self) -> str:
         return "the mean" + ", the variances" * (self.confidence is not None) + " and the number"
-
-    def _has_mixture(self) -> bool:
-        return False
 
     def __sklearn_tags__(self) -> Tags:
         """Declare that the shapes of results are public."""

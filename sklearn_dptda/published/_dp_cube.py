@@ -234,6 +234,8 @@ class DPCube(PrivateKMeans):
     (3, 2)
     """
 
+    # The units of columns, which are not a parameter here.
+    units = "columns"
     # Largest dimension of the projection: boxes of more axes contain too few rows. And number of
     # swaps for each cluster; the swaps share their part of the budget equally with the final
     # choice. Studies of single swaps change these numbers in subclasses.

@@ -116,7 +116,8 @@ class PublishedMixture(DPMoG):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_steps": [Interval(Integral, 1, None, closed="left")],
     }
-    covariance_type = "full"
+    covariance_type, units = "full", "columns"
+    _search = None
 
     def __init__(
         self,
@@ -142,9 +143,6 @@ class PublishedMixture(DPMoG):
         self.n_steps = n_steps
         self.accountant = accountant
         self.random_state = random_state
-
-    def _searches_within(self) -> bool:
-        return False
 
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         self._columns, self._box = cast(Columns, rows.columns), box
