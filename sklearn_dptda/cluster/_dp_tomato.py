@@ -33,6 +33,7 @@ from sklearn_dptda.rows._localisation import Intervals
 from sklearn_dptda.rows._methods import by_rows, fit_predict
 from sklearn_dptda.rows._private_cubes import private_cubes
 from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Default number of cells along each axis, by the number of dimensions: the smallest, the usual and
@@ -206,7 +207,8 @@ class DPToMATo(PrivateRowsEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _check_features(self, n_features: int) -> None:
+    def _check_columns(self, columns: Columns) -> None:
+        n_features = len(columns.names)
         if n_features > _MAX_FEATURES:
             raise ValueError(
                 f"DPToMATo takes at most {_MAX_FEATURES} columns; got {n_features}. Project the "
@@ -221,6 +223,7 @@ class DPToMATo(PrivateRowsEstimator):
             raise ValueError(
                 f"n_clusters={self.n_clusters} is larger than the number of cells. Raise n_bins."
             )
+        super()._check_columns(columns)
         self._public_units(n_features)
 
     def _bins(self, n_features: int) -> int:

@@ -16,7 +16,7 @@ from sklearn_dptda.cluster._noisy_steps import NoisyClusters, NoisyStep
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._standardise import Standardised
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.rows._assignments import hard_assignment, in_norm, residuals_about, row_products
+from sklearn_dptda.rows._assignments import Cells, in_norm, row_products
 from sklearn_dptda.rows._moments import FitBudget, MomentWeights
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval
@@ -166,13 +166,14 @@ class DPTree(PrivateKMeans):
             share=_TREE_SHARE * share,
         )
         leaves, kept = _coreset(data, tree, budget, (1 - _TREE_SHARE) * share)
-        points, weights = leaves.means[kept], leaves.counts[kept]
+        counts = leaves.moments.floored_counts
+        points, weights = leaves.means[kept], counts[kept]
         self.coreset_, self.coreset_weights_ = box.inside(data.back(points)), weights
         kmeans = KMeans(min(k, len(points)), n_init=N_STARTS, random_state=0)
         labels = kmeans.fit(points, sample_weight=weights).labels_
         # Leaves were chosen by their counts, so noise may have created a small one.
         sd = leaves.moments.sd_count
-        sds = np.where(leaves.counts <= _DOUBTFUL * sd, leaves.counts, sd)
+        sds = np.where(counts <= _DOUBTFUL * sd, counts, sd)
         return leaves.pooled(kept, labels, kmeans.cluster_centers_, sds)
 
     def _released(self):
@@ -185,10 +186,9 @@ def _coreset(data, tree, budget, share):
     centres = tree.centres[leaves] @ tree.directions.T
     sides = tree.high[leaves] - tree.low[leaves]
     radii = in_norm(np.linalg.norm(sides / 2, axis=1), data.n_features, budget.norm)[:, None]
-    assign = hard_assignment(tree.leaf_of, residuals_about(centres, radii, budget.norm))
-    moments = budget.release(data.rows, assign, len(leaves), weights=_LEAF_WEIGHTS, share=share)
-    step = NoisyStep(centres, radii, moments)
-    return step, np.flatnonzero(moments.above_noise(step.counts))
+    cells = Cells(centres, radii, budget.norm, tree.leaf_of)
+    moments = budget.release(data.rows, cells, len(leaves), weights=_LEAF_WEIGHTS, share=share)
+    return NoisyStep(centres, radii, moments), np.flatnonzero(moments.above_noise)
 
 
 @dataclass
@@ -237,6 +237,10 @@ class BoxTree:
             node = np.where(inner, self.left[node] + above, node)
         return np.searchsorted(self.leaves, node)
 
+    def counted(self, part):
+        """Leaves of the records, for a release of counts alone, which uses no residuals."""
+        return self.leaf_of(part), part
+
     def split(self, nodes):
         """Halve boxes across their longest side, down to a least length."""
         least = _LEAST_SIDE * (self.high[0] - self.low[0]).max()
@@ -275,7 +279,7 @@ def grow(
         leaves = tree.leaves
         moments = budget.release(
             rows,
-            hard_assignment(tree.leaf_of, _no_residuals),
+            tree.counted,
             len(leaves),
             weights=_COUNT_WEIGHTS,
             share=share / depth,
@@ -284,11 +288,6 @@ def grow(
         enough = max(_SPLIT_DEVIATIONS * moments.sd_count, _SPLIT_PART * total / n_clusters)
         tree.split(leaves[moments.counts >= enough])
     return tree
-
-
-def _no_residuals(part, cells):
-    """Residuals of a release of counts alone, which are not used."""
-    return part
 
 
 def default_depth(n_clusters):

@@ -35,6 +35,7 @@ from sklearn_dptda.rows._moments import (
 )
 from sklearn_dptda.rows._public_box import PublicBox
 from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._people import beside_ids
 from sklearn_dptda.utils._sklearn import Interval
 from sklearn_dptda.utils._validation import without_quotes
@@ -200,12 +201,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         self.accountant = accountant
         self.random_state = random_state
 
-    def _check_features(self, n_features: int) -> None:
+    def _check_columns(self, columns: Columns) -> None:
+        n_features = len(columns.names)
         if self.n_components is not None and self.n_components > n_features:
             raise ValueError(
                 f"n_components={self.n_components} is larger than the number of columns, "
                 f"{n_features}."
             )
+        super()._check_columns(columns)
 
     def _learn(
         self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box

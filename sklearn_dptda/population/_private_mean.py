@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
-from sklearn_dptda.rows._assignments import Norm, in_norm, one_cell
+from sklearn_dptda.rows._assignments import Cells, Norm, in_norm
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._moments import FitBudget, Moments, MomentWeights
 from sklearn_dptda.rows._public_box import PublicBox
@@ -140,7 +140,7 @@ class PrivateMean(PrivateRowsEstimator):
         centre, radius = self._ball(box, rows.n_features, budget.norm)
         moments = budget.release(
             rows,
-            one_cell(centre, radius, budget.norm),
+            Cells(centre[None], radius, budget.norm),
             1,
             weights=self._weights(budget.norm),
             share=1.0,

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Chunks, FloatArray
+from sklearn_dptda._typing import Chunks, FloatArray, IntArray
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -30,7 +30,7 @@ from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._localisation import rows_for_box
 from sklearn_dptda.rows._moments import KEPT, FitBudget, GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._public_box import BOUNDS_SHARE, PublicBox, Search
-from sklearn_dptda.rows._rows import MASS, Box, Rows, count_beyond, count_missing
+from sklearn_dptda.rows._rows import MASS, Box, Rows, count_beyond
 from sklearn_dptda.rows._tables import Coded, check_rows, open_chunks, with_gaps
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._frames import Columns, column_names, without_column
@@ -252,15 +252,11 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _check_columns(self, columns: Columns) -> None:
         """Refuse columns that do not fit the parameters, before anything is paid."""
-        self._check_features(len(columns.names))
         self._public_box(len(columns.names))
 
     def _coding(self) -> Callable[[Any], Coded]:
         """Function from a table to one of numbers, and to what is public about its columns."""
         return partial(with_gaps, getattr(self, "missing", False))
-
-    def _check_features(self, n_features: int) -> None:
-        """Refuse rows with the wrong number of columns, before anything is paid."""
 
     @with_progress
     def _pay_and_learn(self, rows: Rows) -> list[str]:
@@ -468,7 +464,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         places = sorted(cast(Columns, rows.columns).gaps & set(range(self.n_features_in_)))
         if not places:
             return rows, budget
-        counts = rows.selected(places).sum(count_missing)
+        counts = rows.selected(places).sum(_missing_by_column)
         share = _SHARES_OF_MISSING[budget.norm]
         noisy, deviation = budget.noisy_counts(counts, len(places), share)
         self.missing_share_[places] = np.clip(noisy / n, 0.0, 1.0)
@@ -497,3 +493,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         tags.privacy.ragged = True
         tags.input_tags.allow_nan = bool(getattr(self, "missing", False))
         return tags
+
+
+def _missing_by_column(X: FloatArray) -> IntArray:
+    return np.isnan(X).sum(axis=0)

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.stats import norm
 
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
-from sklearn_dptda.rows._assignments import euclidean, in_norm, one_cell
+from sklearn_dptda.rows._assignments import Cells, euclidean, in_norm
 from sklearn_dptda.rows._moments import KEPT, FitBudget, MomentWeights
 from sklearn_dptda.rows._rows import Box, Rows, about, count_beyond
 
@@ -267,8 +267,8 @@ def mean_in_ball(
 ) -> tuple[FloatArray, float, float, Budget]:
     """Mean of rows in a ball, its noise, the number of all rows, and the remaining budget."""
     reach = in_norm(radius, rows.n_features, budget.norm)
-    assign = one_cell(centre, reach, budget.norm)
-    moments = budget.release(rows, assign, 1, weights=weights, share=share).of_known(rows.known)
+    cell = Cells(centre[None], reach, budget.norm)
+    moments = budget.release(rows, cell, 1, weights=weights, share=share).of_known(rows.known)
     n = float(moments.floored_counts[0])
     mean = centre + reach * moments.shrunk_steps()[0]
     return mean, reach * moments.sd_sum / n, n, budget.rest(share)

@@ -119,9 +119,11 @@ class Moments:
         """Counts, raised to at least one standard deviation of their noise and at least 0.5."""
         return np.maximum(self.counts, max(self.sd_count, 0.5))
 
-    def above_noise(self, counts: FloatArray) -> BoolArray:
+    @property
+    def above_noise(self) -> BoolArray:
         """Mask of the cells to keep, by their noisy counts; at least one cell is kept."""
         kept: BoolArray = self.counts > KEPT * self.sd_count
+        counts = self.floored_counts
         return kept if kept.any() else counts == counts.max()
 
     def shrunk_steps(self) -> FloatArray:
@@ -372,9 +374,15 @@ class FitBudget(ABC):
         second_moments = SecondMoments(kind, width, self.norm)
         declared = weights.sensitivity(self.adjacency, self.norm)
         scale = self.scale(declared, share)
-        lattice = FixedPoint.for_scale(_lattice_scale(scale, rows))
+        w0, w1, w2 = weights.roots
+        # On this lattice, sums stay within 64 bits.
+        if rows.n_people is None:
+            lattice = FixedPoint.for_scale(max(scale, FINEST_SCALE) if scale > 0 else 1.0)
+        else:
+            finest = max(scale / rows.mass, FINEST_SCALE)
+            lattice = FixedPoint.for_scale(finest * _COARSER_FOR_PEOPLE)
         contributions = _Contributions(assign, n_cells, weights.roots, second_moments, lattice)
-        low, high = rows.sum(contributions, contributions.width(width))
+        low, high = rows.sum(contributions, 1 + width * (w1 > 0) + second_moments.width)
         # Rounding to the lattice adds at most one step to each number that a record can change: in
         # two cells, which tied second moments sum.
         moves = 2 * low.shape[1] + (4 if kind == "tied" else 2) * high.shape[1]
@@ -382,7 +390,6 @@ class FitBudget(ABC):
         grown = in_steps * lattice.step / declared.value
         noise = scale * grown / lattice.step
         low, high = map(lattice.decode, self.add_noise((low, high), in_steps, noise))
-        w0, w1, w2 = weights.roots
         deviation = self.deviation(scale)
         frobenius, trace = second_moments.noise(deviation / w2) if kind is not None else (0.0, 0.0)
         return Moments(
@@ -493,13 +500,6 @@ class LaplaceBudget(FitBudget):
         return self.total * share * ROUND_DOWN
 
 
-def _lattice_scale(scale: float, rows: Rows) -> float:
-    """Scale of noise that determines a lattice on which sums stay within 64 bits."""
-    if rows.n_people is None:
-        return max(scale, FINEST_SCALE) if scale > 0 else 1.0
-    return max(scale / rows.mass, FINEST_SCALE) * _COARSER_FOR_PEOPLE
-
-
 @dataclass(frozen=True)
 class _Contributions:
     """Weighted counts and sums of the cells, and second moments, in steps of the lattice."""
@@ -509,10 +509,6 @@ class _Contributions:
     roots: tuple[float, float, float]
     second_moments: SecondMoments
     lattice: FixedPoint
-
-    def width(self, n_features: int) -> int:
-        """Number of entries that one row contributes."""
-        return 1 + n_features * (self.roots[1] > 0) + self.second_moments.width
 
     def __call__(self, batch: FloatArray) -> tuple[IntArray, IntArray]:
         w0, w1, w2 = self.roots

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklearn_dptda._typing import FloatArray, Parts
 from sklearn_dptda.privacy._estimator import plain_arithmetic
@@ -249,7 +248,8 @@ class Rows:
     def selected(self, chosen: Any) -> Self:
         """Select columns by their indices."""
         known = None if self.known is None else self.known[chosen]
-        return replace(self.onto(partial(_columns, chosen=chosen), len(chosen)), known=known)
+        take = partial(np.take, indices=chosen, axis=1)
+        return replace(self.onto(take, len(chosen)), known=known)
 
 
 @dataclass(frozen=True)
@@ -260,10 +260,6 @@ class _Held:
 
     def map_reduce(self, function: Callable[[list[Batch]], Any]) -> Any:
         return function(self.batches)
-
-
-def _columns(X: FloatArray, chosen: Any) -> FloatArray:
-    return X[:, chosen]
 
 
 def checksum(X: FloatArray) -> int:
@@ -291,11 +287,6 @@ def about(X: FloatArray, centre: FloatArray) -> FloatArray:
     differences = X - centre
     differences[np.isnan(differences)] = 0.0
     return differences
-
-
-def count_missing(X: FloatArray) -> NDArray[np.int64]:
-    """Number of missing values of each column."""
-    return np.isnan(X).sum(axis=0)
 
 
 def count_beyond(X: FloatArray, low: FloatArray, high: FloatArray) -> int:
