@@ -39,6 +39,7 @@ from sklearn_dptda.cluster._noisy_steps import (
     mixture_steps,
     moved_centres,
     steps_and_floor,
+    worthwhile_steps,
 )
 from sklearn_dptda.cluster._standardise import Standardised, standardise
 from sklearn_dptda.privacy import PrivacyAccountant
@@ -189,9 +190,9 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         data = standardise(rows, budget, box.spreads, self.covariance_type == "spherical")
         self.units_ = box.unit * data.scales
         share, left = RULES.kmeans_share, 1 - RULES.kmeans_share
-        start = moved_centres(
-            data, self._n_start(), self._n_kmeans_steps, share=share, rng=rng, merged=merged
-        )
+        n = self._n_start()
+        n_steps = self._n_kmeans_steps or worthwhile_steps(data, n, share)
+        start = moved_centres(data, n, n_steps, share=share, rng=rng, merged=merged)
         floor = RULES.floor
         if self._n_mixture_steps is not None:
             n_steps = self._n_mixture_steps

@@ -255,7 +255,7 @@ def kmeans_steps(
 def moved_centres(
     data: Standardised,
     n: int | None,
-    n_steps: int | None,
+    n_steps: int,
     *,
     share: float,
     rng: np.random.Generator,
@@ -264,14 +264,11 @@ def moved_centres(
     """Centres after a number of k-means steps: the last step.
 
     Half of the steps (none of a single one), with half of the budget, move cells, whose clusters
-    are the initial centres of the others. ``n_steps=None`` makes as many steps as are worth their
-    noise, and ``n=None`` estimates the number of centres from the cells. Centres to be ``merged``
-    start on both sides along the principal axes if there are enough axes, since components in the
-    tails, which merging cuts off, come from there.
+    are the initial centres of the others. ``n=None`` estimates the number of centres from the
+    cells. Centres to be ``merged`` start on both sides along the principal axes if there are enough
+    axes, since components in the tails, which merging cuts off, come from there.
     """
     at_least = n or USUAL_CENTRES
-    if n_steps is None:
-        n_steps = _worthwhile_steps(data, at_least, share)
     n_first, first = n_steps // 2, share / 2
     along_axes = merged and at_least <= 2 * data.n_features
     initial = partial(_both_sides, data) if along_axes else partial(initial_centres, data, rng=rng)
@@ -304,9 +301,9 @@ def moved_centres(
     return kmeans_steps(data, centres, n_steps - n_first, share=share - first, rng=rng)
 
 
-def _worthwhile_steps(data: Standardised, n: int, share: float) -> int:
+def worthwhile_steps(data: Standardised, n: int | None, share: float) -> int:
     """Number of steps for ``n`` centres. More steps have more noise in each of them."""
-    rows = data.n_rows / n / _noise_of_count(data.budget, share / 8)
+    rows = data.n_rows / (n or USUAL_CENTRES) / _noise_of_count(data.budget, share / 8)
     return 4 + 2 * sum(rows >= least for least in RULES.rows_of_more_steps)
 
 

@@ -23,6 +23,7 @@ from sklearn_dptda.cluster._noisy_steps import (
     NoisyClusters,
     mixture_steps,
     moved_centres,
+    worthwhile_steps,
 )
 from sklearn_dptda.cluster._standardise import Standardised, standardise
 from sklearn_dptda.privacy import PrivacyAccountant
@@ -192,6 +193,8 @@ class DPLloyd(PrivateKMeans):
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres.
+    n_iter_ : int
+        Number of steps: ``n_iter``, or the one that the noisy number of rows led to.
     %(cluster_weights_and_covariances)s
     %(bounds_of_rows)s
     %(share_of_missing_values)s
@@ -206,8 +209,8 @@ class DPLloyd(PrivateKMeans):
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds, centres, weights and, if you ask for them,
-    covariances. It is (``epsilon``, ``delta``)-differentially private for adding
+    One fit releases bounds, the number of steps, centres, weights and, if you ask
+    for them, covariances. It is (``epsilon``, ``delta``)-differentially private for adding
     or removing one row, or for replacing one. The losses of the steps compose:
     pure losses add up, and Gaussian ones compose exactly. ``score``, and what
     ``predict`` and ``transform`` return for private rows, are *not* private.
@@ -270,12 +273,7 @@ class DPLloyd(PrivateKMeans):
     def _fit_centres(
         self, data: Standardised, share: float, rng: np.random.Generator, box: Box
     ) -> NoisyClusters:
-        last = moved_centres(
-            data,
-            int(self.n_clusters),
-            self.n_iter,
-            share=share,
-            rng=rng,
-            merged=self.covariance_share > 0,
-        )
+        k, merged = int(self.n_clusters), self.covariance_share > 0
+        self.n_iter_ = int(self.n_iter or worthwhile_steps(data, k, share))
+        last = moved_centres(data, k, self.n_iter_, share=share, rng=rng, merged=merged)
         return last.clusters()
