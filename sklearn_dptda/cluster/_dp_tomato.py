@@ -36,6 +36,7 @@ from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
+# Accuracy only: cells depend on public and on released numbers, and shares leave the rest.
 # Default number of cells along each axis, by the number of dimensions: the smallest, the usual and
 # the largest number. In more dimensions, the default number of cells in all.
 _BINS = {1: (96, 128, 192), 2: (24, 32, 48), 3: (18, 24, 24)}

@@ -21,6 +21,7 @@ from sklearn_dptda.rows._moments import FitBudget, MomentWeights
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval
 
+# Accuracy only: the leaves have the share that the tree leaves. The rest was released.
 # Share of the tree, of the budget that standardising and covariances leave. The leaves have the
 # rest.
 _TREE_SHARE = 0.4
@@ -31,7 +32,6 @@ _LEAF_WEIGHTS = MomentWeights(0.5, 0.5)
 
 # Number of runs of k-means on the released points, of which the best is kept. It costs no privacy.
 N_STARTS = 10
-_COUNT_WEIGHTS = MomentWeights(1.0)
 # Boxes with a side shorter than this share of the root are not split. Boxes at the boundary also
 # contain what lies outside.
 _LEAST_SIDE = 2.0**-12
@@ -41,6 +41,9 @@ _ROOT_HALF_WIDTH = 2.5
 # a cluster of average size.
 _SPLIT_DEVIATIONS = 6.0
 _SPLIT_PART = 0.1
+# Weights of counts alone, because the records of a level are not clipped.
+# Proof: doc/theory/private_mixtures.md, "The tree of `DPTree`".
+_COUNT_WEIGHTS = MomentWeights(1.0)
 
 
 @fill_doc

@@ -47,6 +47,7 @@ MERGING_CONSTRAINTS: dict[str, list[Any]] = {
     "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
     "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
 }
+# Accuracy only: numbers of components are public, and the mixture has been released.
 # Number of components of the mixture if no estimator is given.
 _DEFAULT_COMPONENTS = 8
 # If the number of clusters is not given: the nats by which clusters must stand out from their

@@ -34,6 +34,7 @@ from sklearn_dptda.utils._distances import farthest_first
 class _StepRules:
     """Public constants of the steps, chosen together on the tables of doc/measured/clusters.md.
 
+    Accuracy only: rows are clipped to any radius, and noise has the scale of any weights.
     Radii are in root mean square radii of the standardised rows.
     """
 
@@ -81,6 +82,7 @@ class _StepRules:
 
 
 RULES = _StepRules()
+# Accuracy only: as those of :class:`_StepRules`.
 # Largest number of coordinates of all candidates for points far apart, which is enough if there are
 # many columns.
 _CANDIDATE_NUMBERS = 1 << 20

@@ -21,6 +21,7 @@ from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._distances import farthest_first
 from sklearn_dptda.utils._sklearn import Interval
 
+# Accuracy only: the rows are drawn from a released mixture.
 # Number of rows that are drawn from the mixture; the share of them that are the nearest ones of
 # each; and how often each row is moved to their mean. In many columns noise fills a shell around
 # the ridges of the mixture, and these moves lead from the shell to the ridges.

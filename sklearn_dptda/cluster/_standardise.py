@@ -18,7 +18,10 @@ from sklearn_dptda.rows._rows import Rows, about
 
 @dataclass(frozen=True)
 class _UnitRules:
-    """Public constants of the units, chosen on the laws of doc/measured/units.md."""
+    """Public constants of the units, chosen on the laws of doc/measured/units.md.
+
+    Accuracy only: rows are clipped to any radius, and shares are taken off the budget.
+    """
 
     # Share for standardising, of the budget that localisation has left.
     standard_share: float = 0.08
@@ -52,6 +55,7 @@ class _UnitRules:
 
 
 UNITS = _UnitRules()
+# Accuracy only: noise has the scale of any weights.
 _STANDARD_WEIGHTS = MomentWeights(0.2, 0.4, 0.4)
 
 

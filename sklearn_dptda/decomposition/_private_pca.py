@@ -40,6 +40,7 @@ from sklearn_dptda.utils._people import beside_ids
 from sklearn_dptda.utils._sklearn import Interval
 from sklearn_dptda.utils._validation import without_quotes
 
+# Accuracy only: each share is taken off the budget, and noise has the scale of any weights.
 # Shares of the budget that is left: for count and sum, and for the distances of a stage, by the
 # norm of the noise. Pure losses add up without squares.
 _STAGE_SHARES = {"l2": (0.1, 0.01), "l1": (0.15, 0.03)}
@@ -93,6 +94,7 @@ def _drawn_in(part, centre, radius, norm):
     return clip_norm(part - centre, radius, norm)
 
 
+# Accuracy only: it is compared with a released variance.
 # Standard deviations above what noise reaches on average. Gaussian noise exceeds this with a
 # probability of at most exp(-9 / 2).
 _ROOM = 3.0

@@ -180,7 +180,10 @@ class _Shares:
 
 @dataclass(frozen=True)
 class _DiscriminantRules:
-    """Public constants, which were measured in doc/measured/classifiers.md."""
+    """Public constants, which were measured in doc/measured/classifiers.md.
+
+    Accuracy only: each share is taken off the budget, and rows are clipped to any radius.
+    """
 
     shares: dict[str, _Shares] = field(
         default_factory=lambda: {
@@ -221,11 +224,13 @@ class _DiscriminantRules:
 
 
 _RULES = _DiscriminantRules()
+# Proof: doc/theory/private_discriminants.md, "What is released".
 # Share of the choice of a part of the box that goes to the choice itself. The rest goes to the
 # count before it.
 _OF_CHOICE = 0.8
 # Largest share of the squared budget that the choice takes.
 CHOICE_SHARE = _RULES.shares["l2"].part_of_cube * _OF_CHOICE
+# Accuracy only: noise has the scale of any weights, and the rest is applied to what was released.
 # Squared weights of count and sum, for the mean of all rows and for the classes.
 _MEAN, _CLASSES = MomentWeights(0.1, 0.9), MomentWeights(0.05, 0.95)
 # Share of the largest eigenvalue by which the others are raised, and least divisor.

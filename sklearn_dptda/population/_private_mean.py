@@ -22,6 +22,7 @@ from sklearn_dptda.rows._public_box import PublicBox
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval
 
+# Accuracy only: noise has the scale of any weights, and rows are clipped to any radius.
 # Shares of the budget for count and squares; the sum gets the rest. They are squared weights with
 # Gaussian noise, and weights with Laplace noise. If the number of records is public, the count gets
 # hardly anything.

@@ -30,6 +30,7 @@ from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._sklearn import StrOptions
 from sklearn_dptda.utils._tasks import parts_elsewhere
 
+# Accuracy only: the three shares add up to one, whatever they are.
 # Shares of epsilon: for the share of the rows beyond the box, and for the number of rows if it is
 # private. The box takes the rest.
 _CLIPPED_SHARE, _SIZE_SHARE = 0.1, 0.05

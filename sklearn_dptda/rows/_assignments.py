@@ -21,11 +21,11 @@ CellOf: TypeAlias = Callable[[FloatArray], IntArray]
 # A function that returns the cells of the rows of a batch, and their clipped residuals.
 Assignment: TypeAlias = Callable[[FloatArray], tuple[IntArray, FloatArray]]
 
-# Margin for the rounding of the norm of a clipped vector.
-INSIDE = 1 - 2.0**-40
-# Bits of a row, and of a vector, in exact products, which then have at most 52 bits.
-_BITS = 26
-# Number of products in one piece, which fits a cache.
+# Margin for the rounding of the norm of a clipped vector, and bits of a row, and of a vector, in
+# exact products, which then have at most 52 bits.
+# Proof: doc/theory/private_mixtures.md, "Rounding".
+INSIDE, _BITS = 1 - 2.0**-40, 26
+# Accuracy only: the number of products in one piece, which fits a cache, changes no result.
 _PRODUCTS_AT_ONCE = 1 << 17
 
 

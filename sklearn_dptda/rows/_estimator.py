@@ -46,6 +46,9 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 from sklearn_dptda.utils._tasks import parts_elsewhere
 from sklearn_dptda.utils._validation import check_cloud, first_places
 
+# Accuracy only: each share is taken off the budget, whatever it is. The other constants decide on
+# refusals that depend on public numbers, or are applied to what was released.
+
 # Smallest share of the budget that any count of an estimator takes, if the caller's shares are left
 # out of account.
 LEAST_SHARE = 1e-3

@@ -32,7 +32,10 @@ Budget = TypeVar("Budget", bound=FitBudget)
 
 @dataclass(frozen=True)
 class _LocalisationRules:
-    """Public constants of runs and balls, measured in doc/measured/clusters.md."""
+    """Public constants of runs and balls, measured in doc/measured/clusters.md.
+
+    Accuracy only: what is spent is taken off the budget, whatever the shares are.
+    """
 
     # Standard deviations of noise above which a first run of cells stands out, and above which
     # neighbouring cells are added to it.
@@ -67,7 +70,10 @@ class _LocalisationRules:
 
 @dataclass(frozen=True)
 class _HistogramRules:
-    """Public constants of :func:`private_box`: how narrow a box is, not what it costs."""
+    """Public constants of :func:`private_box`.
+
+    Accuracy only: how narrow a box is. What it costs is taken off the budget.
+    """
 
     # Shares of the budget of the box: for the magnitudes, for each narrower histogram, and for the
     # distances.

@@ -26,6 +26,8 @@ _DATE = re.compile(
     r"|\d{1,2}:\d{2}(:\d{2})?( ?[AaPp]\.?[Mm]\.?)?"
 )
 _PERCENTAGE = re.compile(r"[-+]?[\d.,]+ ?%")
+# Accuracy only: what is looked at is not private, whatever the constants are.
+
 # Whole numbers that are dates, as in 20240131.
 _FIRST_DATE, _LAST_DATE = 1000_01_01, 9999_12_31
 # Largest number of different values of a column of categories, and largest share of the rows.

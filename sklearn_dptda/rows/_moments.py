@@ -33,17 +33,20 @@ from sklearn_dptda.rows._rows import Rows
 
 CovarianceKind: TypeAlias = CovarianceType | None
 
+# Proof: doc/theory/private_mixtures.md, "Rounding".
 # Smallest scale of noise for which a lattice is chosen, so that sums of 2**35 rows stay within 64
 # bits.
 FINEST_SCALE = 4.0
 # Rows of people are rounded to a lattice that is coarser by this factor than the noise of one row
 # requires, so that sums of 2**23 people, each of weight 720,720, stay within 64 bits.
 _COARSER_FOR_PEOPLE = 2.0**9
+# Proof: doc/theory/private_components.md, "The sum of outer products".
 # Number of bits of residuals in products. Sums of the products of 2**17 rows stay below 2**53,
 # where floats represent integers exactly, and sums of 2**27 rows stay within 64 bits.
 _BITS = 18
 # The same for people, of whom 2**23 may be summed.
 _BITS_FOR_PEOPLE = 10
+# Accuracy only: the constants below. Sums that exceed 64 bits wrap around, which loses no privacy.
 # Above this scale of noise, rows have fewer bits, so that noise in squared steps stays within 64
 # bits.
 _LARGEST_SCALE = 2.0**14
@@ -533,7 +536,8 @@ def by_cell(cells: IntArray, n_cells: int) -> csc_array:
     return csc_array((np.ones(n, np.int64), cells, np.arange(n + 1)), (n_cells, n))
 
 
-# The weights of a release of outer products alone.
+# The weights of a release of outer products alone, which are not multiplied by them.
+# Proof: doc/theory/private_components.md, "The sum of outer products".
 _OUTER_PRODUCT = MomentWeights(0.0, 0.0, 1.0)
 
 

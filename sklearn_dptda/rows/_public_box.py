@@ -17,6 +17,7 @@ Search: TypeAlias = Callable[
     [Rows, FloatArray, FloatArray, FitBudget, float, bool], tuple[Intervals, FitBudget]
 ]
 
+# Accuracy only: what is spent is taken off the budget. Units are public or were released.
 # Largest share of the budget of a fit that is spent on bounds that are not given, and on narrower
 # bounds within given ones.
 BOUNDS_SHARE, _SHARE_WITHIN = 0.2, 0.1

@@ -19,11 +19,15 @@ from sklearn_dptda.utils._validation import without_quotes, without_values
 
 _LOG = logging.getLogger(__name__)
 
+# Largest number of rows of a batch.
+# Proof: doc/theory/private_components.md, "The sum of outer products".
 BATCH = 1 << 15
+# Accuracy only: these sizes change no result, since sums are exact in any order.
 # Largest numbers of rows and of entries in one computation. Pieces of this size fit a cache, and
 # their memory is reused for the next piece. Larger pieces would be allocated and freed each time.
 _PIECE, _NUMBERS = 1 << 12, 1 << 18
 _PART = "a part of the rows"
+# Proof: doc/theory/people.md, "Tables of people".
 # Total weight of all rows of a person. Up to 16 rows have equal weights without a remainder, and
 # for a thousand rows the remainder is less than 1/700 of the total weight.
 MASS = 720_720
@@ -306,6 +310,7 @@ def slices(X: FloatArray, size: int) -> Iterator[FloatArray]:
 
 # Lower and upper ends of the columns.
 Ends = tuple[FloatArray, FloatArray]
+# Accuracy only: other widths are refused.
 # Range of the widths of columns in which nothing overflows.
 _WIDTHS = (1e-100, 1e100)
 

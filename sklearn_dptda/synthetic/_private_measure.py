@@ -47,6 +47,7 @@ from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
 Method: TypeAlias = Literal["boxes", "tree"]
 
+# Accuracy only: the method depends on public numbers of columns and of values.
 # Without categories, pairs are counted from this number of columns on. With categories, boxes are
 # counted if single values are in this number of boxes at most.
 _NUMBERS_FOR_PAIRS, _FEW_BOXES = 4, 256
