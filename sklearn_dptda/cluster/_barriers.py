@@ -23,6 +23,7 @@ from sklearn_dptda.cluster._mixture_density import MixtureDensity, climb, neares
 # Indices of two modes, the smaller one first.
 Edge = tuple[int, int]
 
+# Accuracy only: all that these constants are applied to has been released.
 # Number of points on a ridgeline, and number of points of all ridgelines that are computed
 # together, which bounds memory.
 _N_RIDGE_POINTS, _BATCH_POINTS = 48, 1 << 16

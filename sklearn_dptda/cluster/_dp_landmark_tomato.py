@@ -33,6 +33,7 @@ from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval
 
+# Accuracy only: the counts have the share that the mixture leaves. The rest was released.
 # Share of the budget for the mixture. The rest is for counting rows between landmarks.
 _MIXTURE_SHARE = 0.5
 # Number of rows drawn from the mixture to find the pairs of landmarks between which rows may lie.

@@ -1,6 +1,7 @@
 """A Gaussian mixture under differential privacy."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, Literal, TypeAlias, cast
@@ -38,12 +39,15 @@ from sklearn_dptda.cluster._noisy_steps import (
     mixture_steps,
     moved_centres,
     steps_and_floor,
+    worthwhile_steps,
 )
 from sklearn_dptda.cluster._standardise import Standardised, standardise
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
+from sklearn_dptda.rows._localisation import box_within
 from sklearn_dptda.rows._methods import by_rows, fit_predict, sum_by_rows
 from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._public_box import PublicBox, Search
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
@@ -132,6 +136,10 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         "covariance_type": [StrOptions({"auto", *COVARIANCE_TYPES})],
         "missing": ["boolean", list, tuple],
     }
+    _search: Search | None = staticmethod(box_within)
+    _has_mixture = True
+    # Whether there are more components than clusters, which are merged afterwards.
+    _merges_components = False
     # Number of k-means steps, and of mixture steps; None: as many as private numbers allow for.
     # Studies of single steps change these numbers in subclasses.
     _n_kmeans_steps: int | None = None
@@ -166,10 +174,6 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _merges_components(self) -> bool:
-        """Whether there are more components than clusters, which are merged afterwards."""
-        return False
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.delta == 0:
@@ -178,20 +182,17 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
                 "privacy, use DPLloyd or DPTree with delta=0."
             )
 
-    def _searches_within(self) -> bool:
-        return True
-
     def _learn(
         self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box
     ) -> list[str] | None:
         self._columns, self._box = cast(Columns, rows.columns), box
-        merged = self._merges_components()
-        data = standardise(rows, budget, box.spreads, self._has_one_unit())
+        merged = self._merges_components
+        data = standardise(rows, budget, box.spreads, self.covariance_type == "spherical")
         self.units_ = box.unit * data.scales
         share, left = RULES.kmeans_share, 1 - RULES.kmeans_share
-        start = moved_centres(
-            data, self._n_start(), self._n_kmeans_steps, share=share, rng=rng, merged=merged
-        )
+        n = self._n_start()
+        n_steps = self._n_kmeans_steps or worthwhile_steps(data, n, share)
+        start = moved_centres(data, n, n_steps, share=share, rng=rng, merged=merged)
         floor = RULES.floor
         if self._n_mixture_steps is not None:
             n_steps = self._n_mixture_steps
@@ -243,8 +244,9 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         self.weights_, self.means_ = weights, means
         self.covariances_ = compact(covariances, self.covariance_type)
 
-    def _has_one_unit(self) -> bool:
-        return self.covariance_type == "spherical"
+    def _public_box(self, n_features: int) -> PublicBox:
+        box = super()._public_box(n_features)
+        return replace(box, units=self.units, one_unit=self.covariance_type == "spherical")
 
     def _n_start(self) -> int | None:
         """Number of components that the steps start from; None if it is estimated."""

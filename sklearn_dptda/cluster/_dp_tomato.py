@@ -4,6 +4,7 @@ Proof: doc/theory/private_peaks.md, "Sensitivity".
 """
 
 import math
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
@@ -28,12 +29,14 @@ from sklearn_dptda.cluster._grid_peaks import (
 )
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, Sensitivity
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
-from sklearn_dptda.rows._intervals import Intervals
+from sklearn_dptda.rows._localisation import Intervals
 from sklearn_dptda.rows._methods import by_rows, fit_predict
 from sklearn_dptda.rows._private_cubes import private_cubes
 from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
+# Accuracy only: cells depend on public and on released numbers, and shares leave the rest.
 # Default number of cells along each axis, by the number of dimensions: the smallest, the usual and
 # the largest number. In more dimensions, the default number of cells in all.
 _BINS = {1: (96, 128, 192), 2: (24, 32, 48), 3: (18, 24, 24)}
@@ -210,7 +213,8 @@ class DPToMATo(PrivateRowsEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _check_features(self, n_features: int) -> None:
+    def _check_columns(self, columns: Columns) -> None:
+        n_features = len(columns.names)
         if n_features > _MAX_FEATURES:
             raise ValueError(
                 f"DPToMATo takes at most {_MAX_FEATURES} columns; got {n_features}. Project the "
@@ -225,6 +229,8 @@ class DPToMATo(PrivateRowsEstimator):
             raise ValueError(
                 f"n_clusters={self.n_clusters} is larger than the number of cells. Raise n_bins."
             )
+        super()._check_columns(columns)
+        self._public_units(n_features)
 
     def _bins(self, n_features: int) -> int:
         if self.n_bins is not None:
@@ -273,18 +279,17 @@ class DPToMATo(PrivateRowsEstimator):
 
     def _units_of_cells(self, box):
         """Lengths that count as one, which are public; None if they are unknown."""
-        given = self._public_bounds(len(box.low))
-        units = self._public_units(*given)
+        public = self._public_units(len(box.low))
         alike = any(
             sides.max() <= _ONE_UNIT * sides.min() * (1 + 1e-9)
-            for sides in (given[1] - given[0], box.high - box.low)
+            for sides in (public.high - public.low, box.high - box.low)
         )
         alike &= self.n_bins is None
-        return np.ones(len(box.low)) if units is None and alike else units
+        return np.ones(len(box.low)) if public.lengths is None and alike else public.lengths
 
-    def _measured(self, found, units):
-        # Cells fill the bounds.
-        return found
+    def _public_units(self, n_features):
+        """The public box, in the units of the cells. Rows are not, since cells fill the box."""
+        return replace(self._public_box(n_features), units=self.units)
 
     def _bins_of_cube(self, rows, budget, box):
         """Cells along each axis if all axes are equally long, and the budget that is left."""
@@ -294,8 +299,8 @@ class DPToMATo(PrivateRowsEstimator):
         counts, deviation = budget.noisy_counts(np.array([rows.n_rows]), 1, _COUNT_SHARE)
         # The scale that Laplace noise would have with the whole budget.
         scale = _COUNT_SHARE * deviation / math.sqrt(2)
-        low, high = self._public_bounds(d)
-        found = not (box.high - box.low > _NARROWER * (high - low)).all()
+        given = self._public_box(d)
+        found = not (box.high - box.low > _NARROWER * (given.high - given.low)).all()
         fine_from = _FINE_IN_FOUND if found else _FINE_FOR_GIVEN
         coarse, bins, fine = _BINS[d]
         if counts[0] < _COARSE_BELOW * scale:
@@ -304,17 +309,15 @@ class DPToMATo(PrivateRowsEstimator):
             bins = fine
         return bins, budget.rest(_COUNT_SHARE)
 
-    def _searches_within(self) -> bool:
-        return True
-
-    def _bounds_within(self, rows, low, high, budget, share, others_are_found):
+    @staticmethod
+    def _search(rows, low, high, budget, share, others_are_found):
         counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, _ROW_COUNT_SHARE * share)
         low, high = private_cubes(
             rows,
             [[j] for j in range(len(low))],
             start=(low, high),
             epsilon=budget.choice_epsilon((1 - _ROW_COUNT_SHARE) * share / len(low)),
-            adjacency=self.adjacency,
+            adjacency=budget.adjacency,
             n=max(int(counts[0]), 1),
             noise=budget.noise,
         )
@@ -368,9 +371,6 @@ class DPToMATo(PrivateRowsEstimator):
                 "neighbouring values of a column of integers, there is no valley."
             )
         return remarks
-
-    def _has_mixture(self) -> bool:
-        return False
 
     def _mechanism(self) -> str:
         given = "" if self.bounds is None else "exponential mechanism and "

@@ -16,11 +16,12 @@ from sklearn_dptda.cluster._noisy_steps import NoisyClusters, NoisyStep
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._standardise import Standardised
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.rows._assignments import hard_assignment, in_norm, residuals_about, row_products
+from sklearn_dptda.rows._assignments import Cells, in_norm, row_products
 from sklearn_dptda.rows._moments import FitBudget, MomentWeights
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval
 
+# Accuracy only: the leaves have the share that the tree leaves. The rest was released.
 # Share of the tree, of the budget that standardising and covariances leave. The leaves have the
 # rest.
 _TREE_SHARE = 0.4
@@ -31,7 +32,6 @@ _LEAF_WEIGHTS = MomentWeights(0.5, 0.5)
 
 # Number of runs of k-means on the released points, of which the best is kept. It costs no privacy.
 N_STARTS = 10
-_COUNT_WEIGHTS = MomentWeights(1.0)
 # Boxes with a side shorter than this share of the root are not split. Boxes at the boundary also
 # contain what lies outside.
 _LEAST_SIDE = 2.0**-12
@@ -41,6 +41,9 @@ _ROOT_HALF_WIDTH = 2.5
 # a cluster of average size.
 _SPLIT_DEVIATIONS = 6.0
 _SPLIT_PART = 0.1
+# Weights of counts alone, because the records of a level are not clipped.
+# Proof: doc/theory/private_mixtures.md, "The tree of `DPTree`".
+_COUNT_WEIGHTS = MomentWeights(1.0)
 
 
 @fill_doc
@@ -166,13 +169,14 @@ class DPTree(PrivateKMeans):
             share=_TREE_SHARE * share,
         )
         leaves, kept = _coreset(data, tree, budget, (1 - _TREE_SHARE) * share)
-        points, weights = leaves.means[kept], leaves.counts[kept]
+        counts = leaves.moments.floored_counts
+        points, weights = leaves.means[kept], counts[kept]
         self.coreset_, self.coreset_weights_ = box.inside(data.back(points)), weights
         kmeans = KMeans(min(k, len(points)), n_init=N_STARTS, random_state=0)
         labels = kmeans.fit(points, sample_weight=weights).labels_
         # Leaves were chosen by their counts, so noise may have created a small one.
         sd = leaves.moments.sd_count
-        sds = np.where(leaves.counts <= _DOUBTFUL * sd, leaves.counts, sd)
+        sds = np.where(counts <= _DOUBTFUL * sd, counts, sd)
         return leaves.pooled(kept, labels, kmeans.cluster_centers_, sds)
 
     def _released(self):
@@ -185,10 +189,9 @@ def _coreset(data, tree, budget, share):
     centres = tree.centres[leaves] @ tree.directions.T
     sides = tree.high[leaves] - tree.low[leaves]
     radii = in_norm(np.linalg.norm(sides / 2, axis=1), data.n_features, budget.norm)[:, None]
-    assign = hard_assignment(tree.leaf_of, residuals_about(centres, radii, budget.norm))
-    moments = budget.release(data.rows, assign, len(leaves), weights=_LEAF_WEIGHTS, share=share)
-    step = NoisyStep(centres, radii, moments)
-    return step, np.flatnonzero(moments.above_noise(step.counts))
+    cells = Cells(centres, radii, budget.norm, tree.leaf_of)
+    moments = budget.release(data.rows, cells, len(leaves), weights=_LEAF_WEIGHTS, share=share)
+    return NoisyStep(centres, radii, moments), np.flatnonzero(moments.above_noise)
 
 
 @dataclass
@@ -237,6 +240,10 @@ class BoxTree:
             node = np.where(inner, self.left[node] + above, node)
         return np.searchsorted(self.leaves, node)
 
+    def counted(self, part):
+        """Leaves of the records, for a release of counts alone, which uses no residuals."""
+        return self.leaf_of(part), part
+
     def split(self, nodes):
         """Halve boxes across their longest side, down to a least length."""
         least = _LEAST_SIDE * (self.high[0] - self.low[0]).max()
@@ -275,7 +282,7 @@ def grow(
         leaves = tree.leaves
         moments = budget.release(
             rows,
-            hard_assignment(tree.leaf_of, _no_residuals),
+            tree.counted,
             len(leaves),
             weights=_COUNT_WEIGHTS,
             share=share / depth,
@@ -284,11 +291,6 @@ def grow(
         enough = max(_SPLIT_DEVIATIONS * moments.sd_count, _SPLIT_PART * total / n_clusters)
         tree.split(leaves[moments.counts >= enough])
     return tree
-
-
-def _no_residuals(part, cells):
-    """Residuals of a release of counts alone, which are not used."""
-    return part
 
 
 def default_depth(n_clusters):

@@ -18,6 +18,7 @@ from sklearn.utils import gen_batches
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.cluster._tomato import Peaks, break_ties, find_peaks, indices_of
 
+# Accuracy only: all that these constants are applied to has been released.
 # Number of dimensions up to which all cells that touch are neighbours. Beyond it, only those that
 # share a face are, since the number of the others grows as 3**d.
 _MAX_CORNER_DIMENSIONS = 4

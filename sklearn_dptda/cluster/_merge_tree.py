@@ -16,6 +16,7 @@ from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._barriers import BarrierGraph, Barriers
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, find_modes
 
+# Accuracy only: all that these constants are applied to has been released.
 # Number of modes that strings lead to from each mode.
 _N_STRINGS = 5
 

@@ -16,6 +16,7 @@ from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.rows._assignments import ExactProducts
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
+# Accuracy only: a row is computed by itself, and the landscape has been released.
 # Number of residuals of rows from components in one batch, which fits a cache.
 _NUMBERS_AT_ONCE = 1 << 16
 # Largest number of mean-shift steps in a climb. On a hundred random planar mixtures, all climbs

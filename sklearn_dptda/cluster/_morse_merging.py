@@ -47,6 +47,7 @@ MERGING_CONSTRAINTS: dict[str, list[Any]] = {
     "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
     "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
 }
+# Accuracy only: numbers of components are public, and the mixture has been released.
 # Number of components of the mixture if no estimator is given.
 _DEFAULT_COMPONENTS = 8
 # If the number of clusters is not given: the nats by which clusters must stand out from their
@@ -269,7 +270,7 @@ class MorseMerging(
             )
         privacy = getattr(get_tags(base), "privacy", None)
         other = privacy is not None and (privacy.releases != "fit" or privacy.input != "rows")
-        other |= isinstance(base, PrivateRowsEstimator) and not base._has_mixture()
+        other |= isinstance(base, PrivateRowsEstimator) and not base._has_mixture
         if other or isinstance(base, Pipeline):
             raise ValueError(
                 f"estimator {name} is not a mixture. Pass one that learns weights_, means_ and "
@@ -378,6 +379,7 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
         **MERGING_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
     }
+    _merges_components = True
 
     def __init__(
         self,
@@ -415,9 +417,6 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
         self.n_clusters = n_clusters
         self.merge_threshold = merge_threshold
         self.min_cluster_weight = min_cluster_weight
-
-    def _merges_components(self) -> bool:
-        return True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -15,6 +15,7 @@ from sklearn_dptda._typing import FloatArray, IntArray
 
 # Indices of the neighbours of each row, in one array if all rows have the same number of them.
 Neighbourhoods: TypeAlias = IntArray | list[IntArray]
+# Accuracy only: there is no guarantee that could rest on these constants.
 # Number of columns up to which a tree of boxes is faster than a search of all rows. It is also the
 # limit of scikit-learn's algorithm="auto".
 _MAX_TREE_FEATURES = 15

@@ -20,12 +20,11 @@ from sklearn_dptda._typing import BoolArray, CovarianceType, FloatArray, IntArra
 from sklearn_dptda.cluster._mixture_density import DensityByRows, MixtureDensity
 from sklearn_dptda.cluster._standardise import Standardised, largest_norm
 from sklearn_dptda.rows._assignments import (
-    Assignment,
+    CellOf,
+    Cells,
     euclidean,
-    hard_assignment,
     in_norm,
     nearest_to,
-    residuals_about,
 )
 from sklearn_dptda.rows._moments import KEPT, FitBudget, Moments, MomentWeights
 from sklearn_dptda.utils._distances import farthest_first
@@ -35,6 +34,7 @@ from sklearn_dptda.utils._distances import farthest_first
 class _StepRules:
     """Public constants of the steps, chosen together on the tables of doc/measured/clusters.md.
 
+    Accuracy only: rows are clipped to any radius, and noise has the scale of any weights.
     Radii are in root mean square radii of the standardised rows.
     """
 
@@ -82,6 +82,7 @@ class _StepRules:
 
 
 RULES = _StepRules()
+# Accuracy only: as those of :class:`_StepRules`.
 # Largest number of coordinates of all candidates for points far apart, which is enough if there are
 # many columns.
 _CANDIDATE_NUMBERS = 1 << 20
@@ -133,12 +134,6 @@ def initial_centres(data: Standardised, n: int, rng: np.random.Generator) -> Flo
     return data.n_features**0.5 * packed_points(n, data.n_features, rng) @ data.axes.T
 
 
-def inside(centres: FloatArray) -> FloatArray:
-    """Move centres to where records can be."""
-    limit = largest_norm(centres.shape[1])
-    return centres / np.maximum(euclidean(centres) / limit, 1.0)[:, None]
-
-
 @dataclass(frozen=True)
 class NoisyClusters:
     """Centres and numbers of rows, and standard deviations of the noise in both.
@@ -179,14 +174,11 @@ class NoisyStep:
     moments: Moments
 
     @property
-    def counts(self) -> FloatArray:
-        """Noisy counts, with a lower bound."""
-        return self.moments.floored_counts
-
-    @property
     def means(self) -> FloatArray:
-        """Means of the cells."""
-        return inside(self.centres + self.radius * self.moments.shrunk_steps())
+        """Means of the cells, moved to where records can be."""
+        means = self.centres + self.radius * self.moments.shrunk_steps()
+        limit = largest_norm(means.shape[1])
+        return means / np.maximum(euclidean(means) / limit, 1.0)[:, None]
 
     def clusters(self) -> NoisyClusters:
         """Each cell as a cluster."""
@@ -212,7 +204,8 @@ class NoisyStep:
         pulls = sd_counts[cells, None] * (self.centres[cells] - means[labels])
         variances = np.zeros((k, d))
         np.add.at(variances, labels, pulls**2 + (radii * self.moments.sd_sum) ** 2)
-        counts: FloatArray = np.bincount(labels, self.counts[cells], minlength=k).astype(float)
+        noisy = self.moments.floored_counts[cells]
+        counts: FloatArray = np.bincount(labels, noisy, minlength=k).astype(float)
         return NoisyClusters(
             means,
             counts,
@@ -249,7 +242,7 @@ def kmeans_steps(
         radius = residual_radius(data, len(centres)) * (2.0 if step == 0 else 1.0)
         moments = budget.release(
             data.rows_beside(centres),
-            _nearest_assignment(data, centres, radius),
+            Cells(centres, radius, budget.norm, nearest_to(centres, data.limit)),
             len(centres),
             weights=KMEANS_WEIGHTS[budget.adjacency],
             share=share / n_steps,
@@ -264,7 +257,7 @@ def kmeans_steps(
 def moved_centres(
     data: Standardised,
     n: int | None,
-    n_steps: int | None,
+    n_steps: int,
     *,
     share: float,
     rng: np.random.Generator,
@@ -273,14 +266,11 @@ def moved_centres(
     """Centres after a number of k-means steps: the last step.
 
     Half of the steps (none of a single one), with half of the budget, move cells, whose clusters
-    are the initial centres of the others. ``n_steps=None`` makes as many steps as are worth their
-    noise, and ``n=None`` estimates the number of centres from the cells. Centres to be ``merged``
-    start on both sides along the principal axes if there are enough axes, since components in the
-    tails, which merging cuts off, come from there.
+    are the initial centres of the others. ``n=None`` estimates the number of centres from the
+    cells. Centres to be ``merged`` start on both sides along the principal axes if there are enough
+    axes, since components in the tails, which merging cuts off, come from there.
     """
     at_least = n or USUAL_CENTRES
-    if n_steps is None:
-        n_steps = _worthwhile_steps(data, at_least, share)
     n_first, first = n_steps // 2, share / 2
     along_axes = merged and at_least <= 2 * data.n_features
     initial = partial(_both_sides, data) if along_axes else partial(initial_centres, data, rng=rng)
@@ -313,9 +303,9 @@ def moved_centres(
     return kmeans_steps(data, centres, n_steps - n_first, share=share - first, rng=rng)
 
 
-def _worthwhile_steps(data: Standardised, n: int, share: float) -> int:
+def worthwhile_steps(data: Standardised, n: int | None, share: float) -> int:
     """Number of steps for ``n`` centres. More steps have more noise in each of them."""
-    rows = data.n_rows / n / _noise_of_count(data.budget, share / 8)
+    rows = data.n_rows / (n or USUAL_CENTRES) / _noise_of_count(data.budget, share / 8)
     return 4 + 2 * sum(rows >= least for least in RULES.rows_of_more_steps)
 
 
@@ -361,7 +351,7 @@ class MixtureStep(NoisyStep):
 
     def components(self) -> tuple[NoisyClusters, FloatArray]:
         """Clusters and full covariances, without those that are hardly above the noise."""
-        kept = np.flatnonzero(self.moments.above_noise(self.counts))
+        kept = np.flatnonzero(self.moments.above_noise)
         means, covariances, _ = self.parameters()
         return self.pooled(kept, np.arange(len(kept)), means[kept]), covariances[kept]
 
@@ -386,7 +376,7 @@ def mixture_steps(
     then tied.
     """
     radius = residual_radius(data, len(centres))
-    density: MixtureDensity | None = None
+    cell_of: CellOf = nearest_to(centres, data.limit)
     now: CovarianceType = "full" if kind == "auto" else kind
     known = data.rows.known
     if known is not None and kind == "spherical":
@@ -395,7 +385,7 @@ def mixture_steps(
     def step(step_share: float) -> MixtureStep:
         moments = data.budget.release(
             data.rows_beside(centres),
-            _assignment(data, centres, density, radius),
+            Cells(centres, radius, data.budget.norm, cell_of),
             len(centres),
             weights=_MIXTURE_WEIGHTS,
             share=step_share,
@@ -410,6 +400,7 @@ def mixture_steps(
         made = step(share / 2 / (n_steps - 1))
         centres, covariances, differing = made.parameters()
         density = MixtureDensity(made.moments.floored_counts, centres, covariances)
+        cell_of = DensityByRows(density, data.limit).likeliest
         if kind == "auto" and differing < RULES.differing:
             now = "tied"
     return step(share if n_steps == 1 else share / 2)
@@ -429,20 +420,3 @@ def steps_and_floor(data: Standardised, n_components: int, share: float) -> tupl
     # The noise of a covariance, as a share of the variance of rows that are spread over a cell.
     noise = 4 * d**1.5 * sd * n_components / max(data.n_rows, 1.0)
     return n_steps, float(np.clip(RULES.part_of_noise * noise, RULES.least_floor, RULES.floor))
-
-
-def _nearest_assignment(data: Standardised, centres: FloatArray, radius: float) -> Assignment:
-    residuals = residuals_about(centres, radius, data.budget.norm)
-    return hard_assignment(nearest_to(centres, data.limit), residuals)
-
-
-def _assignment(
-    data: Standardised,
-    centres: FloatArray,
-    density: MixtureDensity | None,
-    radius: float,
-) -> Assignment:
-    if density is None:
-        return _nearest_assignment(data, centres, radius)
-    residuals = residuals_about(centres, radius, data.budget.norm)
-    return hard_assignment(DensityByRows(density, data.limit).likeliest, residuals)

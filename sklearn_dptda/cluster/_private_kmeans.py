@@ -1,6 +1,7 @@
 """Private k-means: the base class of its estimators, and the algorithm of Lloyd."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,12 +24,15 @@ from sklearn_dptda.cluster._noisy_steps import (
     NoisyClusters,
     mixture_steps,
     moved_centres,
+    worthwhile_steps,
 )
 from sklearn_dptda.cluster._standardise import UNITS, Standardised, standardise
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
+from sklearn_dptda.rows._localisation import box_within
 from sklearn_dptda.rows._methods import by_rows, fit_predict, fit_transform, sum_by_rows
 from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._public_box import PublicBox
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._people import beside_ids
 from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
@@ -43,6 +47,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         "units": [StrOptions({"columns", "bounds"}), "array-like"],
         "covariance_share": [Interval(Real, 0.01, 0.9, closed="both"), Options(Real, {0})],
     }
+    _search = staticmethod(box_within)
+    _has_mixture = True
 
     def _learn(
         self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box
@@ -72,8 +78,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         """The same as ``units_``."""
         return self.units_
 
-    def _searches_within(self) -> bool:
-        return True
+    def _public_box(self, n_features: int) -> PublicBox:
+        return replace(super()._public_box(n_features), units=self.units)
 
     def _released(self) -> str:
         covariances = ", covariances" if self.covariance_share > 0 else ""
@@ -219,6 +225,8 @@ class DPLloyd(PrivateKMeans):
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres.
+    n_iter_ : int
+        Number of steps: ``n_iter``, or the one that the noisy number of rows led to.
     %(cluster_weights_and_covariances)s
     %(bounds_of_rows)s
     %(share_of_missing_values)s
@@ -233,8 +241,8 @@ class DPLloyd(PrivateKMeans):
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds, centres, weights and, if you ask for them,
-    covariances. It is (``epsilon``, ``delta``)-differentially private for adding
+    One fit releases bounds, the number of steps, centres, weights and, if you ask
+    for them, covariances. It is (``epsilon``, ``delta``)-differentially private for adding
     or removing one row, or for replacing one. The losses of the steps compose:
     pure losses add up, and Gaussian ones compose exactly. ``score``, and what
     ``predict`` and ``transform`` return for private rows, are *not* private.
@@ -297,12 +305,7 @@ class DPLloyd(PrivateKMeans):
     def _fit_centres(
         self, data: Standardised, share: float, rng: np.random.Generator, box: Box
     ) -> NoisyClusters:
-        last = moved_centres(
-            data,
-            int(self.n_clusters),
-            self.n_iter,
-            share=share,
-            rng=rng,
-            merged=self.covariance_share > 0,
-        )
+        k, merged = int(self.n_clusters), self.covariance_share > 0
+        self.n_iter_ = int(self.n_iter or worthwhile_steps(data, k, share))
+        last = moved_centres(data, k, self.n_iter_, share=share, rng=rng, merged=merged)
         return last.clusters()

@@ -16,12 +16,12 @@ from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBou
 from sklearn_dptda.cluster._dp_mog import DPMoG, given_mixture
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.rows._intervals import Intervals
 from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._distances import farthest_first
 from sklearn_dptda.utils._sklearn import Interval
 
+# Accuracy only: the rows are drawn from a released mixture.
 # Number of rows that are drawn from the mixture; the share of them that are the nearest ones of
 # each; and how often each row is moved to their mean. In many columns noise fills a shell around
 # the ridges of the mixture, and these moves lead from the shell to the ridges.
@@ -98,8 +98,8 @@ class PrivateLandmarks(DPMoG):
         "n_landmarks": [Interval(Integral, 2, MOST_LANDMARKS, closed="both")],
         "dimension": [Interval(Integral, 1, 3, closed="both")],
     }
-    # The covariances of the mixture, which is not a parameter here.
-    covariance_type = "auto"
+    # The covariances of the mixture and the units of columns, which are not parameters here.
+    covariance_type, units = "auto", "columns"
 
     def __init__(
         self,
@@ -129,12 +129,9 @@ class PrivateLandmarks(DPMoG):
     def _n_start(self) -> int | None:
         return None
 
-    def _measured(self, found: Intervals, units: FloatArray | None) -> Intervals:
-        # Landmarks are compared in the sides of the box, and the mixture in the same units.
-        return replace(found, spreads=np.full_like(found.spreads, np.nan))
-
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
-        super()._learn(rows, budget, rng, box)
+        # Landmarks are compared in the sides of the box, and the mixture in the same units.
+        super()._learn(rows, budget, rng, replace(box, spreads=None))
         drawn, _ = self._sampler(rng).sample(N_DRAWN)
         self.landmarks_ = self._landmarks_among(drawn, box)
         self.reach_ = float(distances_to(self.landmarks_, drawn).max())

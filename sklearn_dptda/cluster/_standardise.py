@@ -10,15 +10,18 @@ from functools import partial
 import numpy as np
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.rows._assignments import clip_norm, in_norm, one_cell, with_nearest_values
+from sklearn_dptda.rows._assignments import Cells, ExactProducts, clip_norm, in_norm
 from sklearn_dptda.rows._localisation import NORMAL_SPREAD, localise
 from sklearn_dptda.rows._moments import KEPT, FitBudget, MomentWeights
-from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.rows._rows import Rows, about
 
 
 @dataclass(frozen=True)
 class _UnitRules:
-    """Public constants of the units, chosen on the laws of doc/measured/units.md."""
+    """Public constants of the units, chosen on the laws of doc/measured/units.md.
+
+    Accuracy only: rows are clipped to any radius, and shares are taken off the budget.
+    """
 
     # Share for standardising, of the budget that localisation has left.
     standard_share: float = 0.08
@@ -52,6 +55,7 @@ class _UnitRules:
 
 
 UNITS = _UnitRules()
+# Accuracy only: noise has the scale of any weights.
 _STANDARD_WEIGHTS = MomentWeights(0.2, 0.4, 0.4)
 
 
@@ -125,15 +129,16 @@ def standardise(
     # wider than a normal one in its interval.
     known = None if spreads is None or one_unit or np.isnan(spreads).all() else spreads
     wide = np.ones(d) if known is None else widths(known)
-    middle, ball, n_rows, spent = localise(rows.map(partial(_divided, by=wide)), budget)
+    divided = rows.map(partial(_divided, by=wide))
+    middle, ball, n_rows, spent = localise(divided, budget)
     budget = budget.rest(spent)
     if known is not None:
         size = float(np.linalg.norm(np.where(np.isnan(known), 1.0, NORMAL_SPREAD)))
         ball = min(ball, size * _ball(d, n_rows, budget))
     radius = in_norm(ball, d, budget.norm)
     moments = budget.release(
-        rows.map(partial(_divided, by=wide)),
-        one_cell(middle, radius, budget.norm),
+        divided,
+        Cells(middle[None], radius, budget.norm),
         1,
         weights=_STANDARD_WEIGHTS,
         share=UNITS.standard_share,
@@ -157,9 +162,8 @@ def standardise(
     values, vectors = np.linalg.eigh(covariance / np.outer(scales, scales))
     shares = (np.diag(covariance) - KEPT * noise / d**0.5) / (d * np.square(scales))
     centre, scales = wide * centre, wide * scales
-    in_units = _in_units if rows.known is None else _in_units_with_gaps
     return Standardised(
-        rows.map(partial(in_units, centre=centre, scales=scales, limit=largest_norm(d))),
+        rows.map(partial(_in_units, centre=centre, scales=scales, limit=largest_norm(d))),
         centre,
         scales,
         vectors * np.sqrt(np.clip(values, UNITS.flat, d)),
@@ -226,11 +230,25 @@ def _divided(part: FloatArray, by: FloatArray) -> FloatArray:
 
 
 def _in_units(part: FloatArray, centre: FloatArray, scales: FloatArray, limit: float) -> FloatArray:
-    return clip_norm((part - centre) / scales, limit) * limit
+    clipped = clip_norm(about(part, centre) / scales, limit) * limit
+    return np.where(np.isnan(part), np.nan, clipped)
 
 
-def _in_units_with_gaps(
-    part: FloatArray, centre: FloatArray, scales: FloatArray, limit: float
-) -> FloatArray:
+def with_nearest_values(part: FloatArray, centres: FloatArray, limit: float) -> FloatArray:
+    """Rows whose missing values are those of the centre that is nearest by the other values.
+
+    The rows have been clipped to ``limit``.
+    Proof: doc/theory/private_mixtures.md, "Missing values".
+    """
     gaps = np.isnan(part)
-    return np.where(gaps, np.nan, _in_units(np.where(gaps, centre, part), centre, scales, limit))
+    some = np.flatnonzero(gaps.any(axis=1))
+    filled, gaps = part.copy(), gaps[some]
+    known = np.where(gaps, 0.0, part[some])
+    halves = 0.5 * centres**2
+    products = ExactProducts.of(-centres, limit).batches(known)
+    # The square of a centre is without its coordinates of the missing values.
+    of_gaps = ExactProducts.of(halves, 1.0).batches(gaps.astype(float))
+    for (rows, scores), (_, squares) in zip(products, of_gaps, strict=True):
+        nearest = (scores + (halves.sum(axis=1) - squares)).argmin(axis=1)
+        filled[some[rows]] = np.where(gaps[rows], centres[nearest], known[rows])
+    return filled

@@ -10,7 +10,7 @@ Proof: doc/theory/private_components.md, "Projected rows".
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 
@@ -33,11 +33,14 @@ from sklearn_dptda.rows._moments import (
     entry_noise,
     release_outer_products,
 )
+from sklearn_dptda.rows._public_box import PublicBox
 from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._people import beside_ids
 from sklearn_dptda.utils._sklearn import Interval
 from sklearn_dptda.utils._validation import without_quotes
 
+# Accuracy only: each share is taken off the budget, and noise has the scale of any weights.
 # Shares of the budget that is left: for count and sum, and for the distances of a stage, by the
 # norm of the noise. Pure losses add up without squares.
 _STAGE_SHARES = {"l2": (0.1, 0.01), "l1": (0.15, 0.03)}
@@ -91,6 +94,7 @@ def _drawn_in(part, centre, radius, norm):
     return clip_norm(part - centre, radius, norm)
 
 
+# Accuracy only: it is compared with a released variance.
 # Standard deviations above what noise reaches on average. Gaussian noise exceeds this with a
 # probability of at most exp(-9 / 2).
 _ROOM = 3.0
@@ -199,12 +203,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         self.accountant = accountant
         self.random_state = random_state
 
-    def _check_features(self, n_features: int) -> None:
+    def _check_columns(self, columns: Columns) -> None:
+        n_features = len(columns.names)
         if self.n_components is not None and self.n_components > n_features:
             raise ValueError(
                 f"n_components={self.n_components} is larger than the number of columns, "
                 f"{n_features}."
             )
+        super()._check_columns(columns)
 
     def _learn(
         self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box
@@ -231,11 +237,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
             "release. Raise epsilon, give tighter bounds, or select fewer columns."
         ]
 
-    def _has_mixture(self) -> bool:
-        return False
-
-    def _has_one_unit(self) -> bool:
-        return True
+    def _public_box(self, n_features: int) -> PublicBox:
+        return replace(super()._public_box(n_features), one_unit=True)
 
     def _released(self) -> str:
         return "mean, principal components and their variances"

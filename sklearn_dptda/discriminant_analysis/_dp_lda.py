@@ -37,6 +37,7 @@ from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows
 from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._public_box import PublicBox
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.rows._tables import open_chunks, opened_anew
 from sklearn_dptda.utils._frames import open_frame, without_column
@@ -278,16 +279,17 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         rows = table[:, :-1] if is_array else without_column(table, LABEL)
         return self._check_table(rows, ensure_min_samples=0)
 
-    def _public_bounds(self, n_features: int) -> tuple[FloatArray, FloatArray]:
+    def _public_box(self, n_features: int) -> PublicBox:
         d = getattr(self, "n_features_in_", n_features)
-        low, high = super()._public_bounds(d)
+        box = super()._public_box(d)
         if n_features == d:
-            return low, high
+            return box
         # The last column is the code of the class, which starts at 0.
-        return np.append(low, 0.0), np.append(high, len(self._labels) - 1.0)
+        high = np.append(box.high, len(self._labels) - 1.0)
+        return replace(box, low=np.append(box.low, 0.0), high=high)
 
-    def _guarantee(self, finds_bounds: bool, unit: str) -> PrivacyGuarantee:
-        guarantee = super()._guarantee(finds_bounds, unit)
+    def _guarantee(self, some_are_private: bool, unit: str) -> PrivacyGuarantee:
+        guarantee = super()._guarantee(some_are_private, unit)
         return replace(guarantee, public_parameters=self.classes is not None, labels=True)
 
     def _release(
@@ -301,8 +303,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         self.classes_ = self._labels
         # Bounds that were found privately already fit the rows.
-        given, _ = self._public_bounds(self.n_features_in_)
-        narrow = not np.isnan(given).all()
+        narrow = not self._public_box(self.n_features_in_).private.all()
         found = learn(rows, len(self.classes_), budget, narrow=narrow)
         found = found.moved(box.origin[:-1], box.unit[:-1])
         self.means_ = np.clip(found.means, box.low[:-1], box.high[:-1])
@@ -327,9 +328,6 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
 
     def _released(self) -> str:
         return "means, weights and a common covariance of the classes"
-
-    def _has_mixture(self) -> bool:
-        return False
 
     @by_rows
     def decision_function(self, X: ArrayLike) -> FloatArray:

@@ -29,7 +29,6 @@ from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.rows._assignments import (
     Norm,
     clip_norm,
-    hard_assignment,
     in_norm,
     row_products,
 )
@@ -181,7 +180,10 @@ class _Shares:
 
 @dataclass(frozen=True)
 class _DiscriminantRules:
-    """Public constants, which were measured in doc/measured/classifiers.md."""
+    """Public constants, which were measured in doc/measured/classifiers.md.
+
+    Accuracy only: each share is taken off the budget, and rows are clipped to any radius.
+    """
 
     shares: dict[str, _Shares] = field(
         default_factory=lambda: {
@@ -222,11 +224,13 @@ class _DiscriminantRules:
 
 
 _RULES = _DiscriminantRules()
+# Proof: doc/theory/private_discriminants.md, "What is released".
 # Share of the choice of a part of the box that goes to the choice itself. The rest goes to the
 # count before it.
 _OF_CHOICE = 0.8
 # Largest share of the squared budget that the choice takes.
 CHOICE_SHARE = _RULES.shares["l2"].part_of_cube * _OF_CHOICE
+# Accuracy only: noise has the scale of any weights, and the rest is applied to what was released.
 # Squared weights of count and sum, for the mean of all rows and for the classes.
 _MEAN, _CLASSES = MomentWeights(0.1, 0.9), MomentWeights(0.05, 0.95)
 # Share of the largest eigenvalue by which the others are raised, and least divisor.
@@ -411,33 +415,31 @@ def _class_moments(
 ) -> Moments:
     """Counts and sums of the classes, of whitened rows that are clipped to a ball."""
     d = rows.n_features - 1
-    residuals = partial(
-        _whitened_residuals,
+    in_classes = partial(
+        _in_classes,
+        n_classes=n_classes,
         centre=whitening.centre,
         white=whitening.white,
         radius=radius,
         norm=budget.norm,
     )
-    assign = hard_assignment(partial(_class_of, n_classes=n_classes), residuals)
-    return budget.release(rows, assign, n_classes, weights=_CLASSES, share=1.0, width=d)
+    return budget.release(rows, in_classes, n_classes, weights=_CLASSES, share=1.0, width=d)
 
 
-def _class_of(part: FloatArray, n_classes: int) -> IntArray:
-    return np.rint((part[:, -1] + 1) / 2 * (n_classes - 1)).astype(np.intp)
-
-
-def _whitened_residuals(
+def _in_classes(
     part: FloatArray,
-    cells: IntArray,
+    n_classes: int,
     centre: FloatArray,
     white: FloatArray,
     radius: float,
     norm: Norm,
-) -> FloatArray:
+) -> tuple[IntArray, FloatArray]:
+    """Classes of rows, and their whitened residuals."""
+    classes = np.rint((part[:, -1] + 1) / 2 * (n_classes - 1)).astype(np.intp)
     # Not a matrix product, whose rounding of a row may depend on the other rows.
     moved = about(part[:, :-1], centre)
     columns = [row_products(moved, column) for column in white.T]
-    return clip_norm(np.column_stack(columns), radius, norm)
+    return classes, clip_norm(np.column_stack(columns), radius, norm)
 
 
 def _read_off(moments: Moments, whitening: _Whitening, radius: float) -> Discriminants:

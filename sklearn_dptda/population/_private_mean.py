@@ -4,7 +4,7 @@ Proof: doc/theory/populations.md, "A mean and its band".
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self
 
@@ -15,12 +15,14 @@ from sklearn.utils import Tags
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
-from sklearn_dptda.rows._assignments import Norm, in_norm, one_cell
+from sklearn_dptda.rows._assignments import Cells, Norm, in_norm
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._moments import FitBudget, Moments, MomentWeights
+from sklearn_dptda.rows._public_box import PublicBox
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval
 
+# Accuracy only: noise has the scale of any weights, and rows are clipped to any radius.
 # Shares of the budget for count and squares; the sum gets the rest. They are squared weights with
 # Gaussian noise, and weights with Laplace noise. If the number of records is public, the count gets
 # hardly anything.
@@ -139,7 +141,7 @@ class PrivateMean(PrivateRowsEstimator):
         centre, radius = self._ball(box, rows.n_features, budget.norm)
         moments = budget.release(
             rows,
-            one_cell(centre, radius, budget.norm),
+            Cells(centre[None], radius, budget.norm),
             1,
             weights=self._weights(budget.norm),
             share=1.0,
@@ -180,15 +182,12 @@ class PrivateMean(PrivateRowsEstimator):
             count=count**power, sum=(1 - count - squares) ** power, second_moment=squares**power
         )
 
-    def _has_one_unit(self) -> bool:
+    def _public_box(self, n_features: int) -> PublicBox:
         # A bound of the norm only makes sense if all columns have the same unit.
-        return self.norm_bound is not None
+        return replace(super()._public_box(n_features), one_unit=self.norm_bound is not None)
 
     def _released(self) -> str:
         return "the mean" + ", the variances" * (self.confidence is not None) + " and the number"
-
-    def _has_mixture(self) -> bool:
-        return False
 
     def __sklearn_tags__(self) -> Tags:
         """Declare that the shapes of results are public."""

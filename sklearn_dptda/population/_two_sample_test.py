@@ -34,12 +34,14 @@ from sklearn_dptda.utils._frames import column_names
 from sklearn_dptda.utils._people import check_ids, codes_of, split_people
 from sklearn_dptda.utils._validation import refuse_lossy, without_quotes
 
+# Accuracy only: frequencies are public, and a person's features are computed by themselves.
 # Number of frequencies of the random features of each kernel.
 _FREQUENCIES = 50
+# Proof: doc/theory/populations.md, "A test of two groups".
 # Features of a person are integers of this number of bits. Sums over 2**30 people are then exact in
 # floating-point numbers.
 _BITS = 22
-# Rows whose features are in memory at a time.
+# Accuracy only: the number of rows whose features are in memory at a time.
 _BATCH = 2**14
 
 

@@ -26,9 +26,11 @@ from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator, 
 from sklearn_dptda.rows._private_cubes import CUBE, private_cubes
 from sklearn_dptda.rows._rows import Rows, count_beyond
 from sklearn_dptda.utils._bounds import Extremes, check_bounds
+from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._sklearn import StrOptions
 from sklearn_dptda.utils._tasks import parts_elsewhere
 
+# Accuracy only: the three shares add up to one, whatever they are.
 # Shares of epsilon: for the share of the rows beyond the box, and for the number of rows if it is
 # private. The box takes the rest.
 _CLIPPED_SHARE, _SIZE_SHARE = 0.1, 0.05
@@ -174,16 +176,16 @@ class PrivateBounds(PrivateRowsEstimator):
         """
         return super().fit_chunks(chunks)
 
-    def _public_bounds(self, n_features: int) -> Any:
+    def _check_columns(self, columns: Columns) -> None:
+        self._public_start(len(columns.names))
+
+    def _public_start(self, n_features: int) -> Any:
         """The public start, checked against the number of columns, or None."""
         return None if self.start is None else check_bounds(self.start, n_features, "start")
 
-    def _has_mixture(self) -> bool:
-        return False
-
     def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
         noise, epsilon = NoiseSource(seeds[0]), float(self.epsilon) / rows.mass
-        start = self._public_bounds(rows.n_features)
+        start = self._public_start(rows.n_features)
         n = rows.n_rows
         if math.isinf(epsilon):
             low, high = _exact(rows, self.shape == "cube")

@@ -21,7 +21,7 @@ from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._standardise import Standardised
 from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
 from sklearn_dptda.privacy._risk import LossLaw
-from sklearn_dptda.rows._assignments import hard_assignment, in_norm, nearest_to, residuals_about
+from sklearn_dptda.rows._assignments import Cells, in_norm, nearest_to
 from sklearn_dptda.rows._moments import MomentWeights, by_cell
 from sklearn_dptda.rows._private_cubes import CellCounts
 from sklearn_dptda.rows._rows import Box, batch_size, slices
@@ -234,6 +234,8 @@ class DPCube(PrivateKMeans):
     (3, 2)
     """
 
+    # The units of columns, which are not a parameter here.
+    units = "columns"
     # Largest dimension of the projection: boxes of more axes contain too few rows. And number of
     # swaps for each cluster; the swaps share their part of the budget equally with the final
     # choice. Studies of single swaps change these numbers in subclasses.
@@ -310,8 +312,8 @@ def _recover(data, tree, projected, budget, share):
     base = projected @ tree.directions.T
     radius = in_norm(_RECOVERY_RADIUS * data.n_features**0.5, data.n_features, budget.norm)
     nearest = partial(_nearest_in, tree=tree, nearest=nearest_to(projected, data.limit))
-    assign = hard_assignment(nearest, residuals_about(base, radius, budget.norm))
-    moments = budget.release(data.rows, assign, len(base), weights=_RECOVERY_WEIGHTS, share=share)
+    cells = Cells(base, radius, budget.norm, nearest)
+    moments = budget.release(data.rows, cells, len(base), weights=_RECOVERY_WEIGHTS, share=share)
     return NoisyStep(base, radius, moments).clusters()
 
 

@@ -13,7 +13,6 @@ Proof: doc/theory/private_mixtures.md, "What the noise of the published mixture 
 Proof: doc/theory/private_mixtures.md, "The published flow".
 """
 
-from functools import partial
 from numbers import Integral
 from typing import cast
 
@@ -30,7 +29,7 @@ from sklearn_dptda.cluster._mixture_density import DensityByRows, MixtureDensity
 from sklearn_dptda.cluster._morse_merging import BATCH_ROWS
 from sklearn_dptda.cluster._noisy_steps import NoisyStep, packed_points
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.rows._assignments import clip_norm, hard_assignment
+from sklearn_dptda.rows._assignments import Cells
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._moments import KEPT, FitBudget, MomentWeights, clip_eigenvalues
 from sklearn_dptda.rows._rows import Box, Rows
@@ -116,7 +115,8 @@ class PublishedMixture(DPMoG):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_steps": [Interval(Integral, 1, None, closed="left")],
     }
-    covariance_type = "full"
+    covariance_type, units = "full", "columns"
+    _search = None
 
     def __init__(
         self,
@@ -143,9 +143,6 @@ class PublishedMixture(DPMoG):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _searches_within(self) -> bool:
-        return False
-
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         self._columns, self._box = cast(Columns, rows.columns), box
         fitted = fit_paper_mixture(rows, cast(int, self.n_components), self.n_steps, budget)
@@ -170,7 +167,7 @@ def fit_paper_mixture(rows, n_components, n_steps, budget):
         by_rows = DensityByRows(MixtureDensity(counts, centres, covariances), limit=1.0)
         moments = budget.release(
             rows,
-            hard_assignment(by_rows.likeliest, partial(_residuals_about_zero, d=d)),
+            Cells(np.zeros_like(centres), d**0.5, "l2", by_rows.likeliest),
             n_components,
             weights=weights,
             share=1 / n_steps,
@@ -184,7 +181,7 @@ def fit_paper_mixture(rows, n_components, n_steps, budget):
         covariances = clip_eigenvalues(covariances, _LEAST_VARIANCE, 1.0)
         if step < n_steps - 1:
             counts, centres, covariances = _split_dead(moments, counts, centres, covariances)
-    kept = np.flatnonzero(moments.above_noise(counts))
+    kept = np.flatnonzero(moments.above_noise)
     about_zero = NoisyStep(np.zeros_like(centres), d**0.5, moments)
     return about_zero.pooled(kept, np.arange(len(kept)), centres[kept]), covariances[kept]
 
@@ -209,10 +206,6 @@ def _split_dead(moments, counts, centres, covariances):
         covariances[cell] = covariances[heavy]
         counts[cell] = counts[heavy] = counts[heavy] / 2
     return counts, centres, covariances
-
-
-def _residuals_about_zero(part, cells, d):
-    return clip_norm(part, d**0.5)
 
 
 @fill_doc

@@ -16,16 +16,16 @@ from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.rows._rows import about
 
 Norm: TypeAlias = Literal["l1", "l2"]
-# A function from the rows of a batch and their cells to the residuals of the rows.
-Residuals: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
+# A function from the rows of a batch to their cells.
+CellOf: TypeAlias = Callable[[FloatArray], IntArray]
 # A function that returns the cells of the rows of a batch, and their clipped residuals.
 Assignment: TypeAlias = Callable[[FloatArray], tuple[IntArray, FloatArray]]
 
-# Margin for the rounding of the norm of a clipped vector.
-INSIDE = 1 - 2.0**-40
-# Bits of a row, and of a vector, in exact products, which then have at most 52 bits.
-_BITS = 26
-# Number of products in one piece, which fits a cache.
+# Margin for the rounding of the norm of a clipped vector, and bits of a row, and of a vector, in
+# exact products, which then have at most 52 bits.
+# Proof: doc/theory/private_mixtures.md, "Rounding".
+INSIDE, _BITS = 1 - 2.0**-40, 26
+# Accuracy only: the number of products in one piece, which fits a cache, changes no result.
 _PRODUCTS_AT_ONCE = 1 << 17
 
 
@@ -37,13 +37,8 @@ def row_products(X: FloatArray, Y: FloatArray) -> FloatArray:
     return total
 
 
-def row_norms(X: FloatArray, norm: Norm) -> FloatArray:
-    """Norms of rows, in which the rounding of a row does not depend on other rows."""
-    return row_products(np.abs(X), np.ones(X.shape[1])) if norm == "l1" else euclidean(X)
-
-
 def euclidean(X: FloatArray) -> FloatArray:
-    """Euclidean norms of rows."""
+    """Euclidean norms of rows, in which the rounding of a row does not depend on other rows."""
     return np.sqrt(row_products(X, X))
 
 
@@ -51,7 +46,9 @@ def clip_norm(residuals: FloatArray, radius: Any, norm: Norm = "l2") -> FloatArr
     """Shrink residuals to a norm of at most ``radius``, and return them in units of ``radius``."""
     # In place, because allocating and freeing large arrays takes longer than the arithmetic.
     unit = residuals / radius
-    unit *= (INSIDE / np.maximum(row_norms(unit, norm), 1.0))[:, None]
+    ones = np.ones(unit.shape[1])
+    norms = row_products(np.abs(unit), ones) if norm == "l1" else euclidean(unit)
+    unit *= (INSIDE / np.maximum(norms, 1.0))[:, None]
     return unit
 
 
@@ -98,7 +95,7 @@ class ExactProducts:
             yield slice(start, start + size), products
 
 
-def nearest_to(centres: FloatArray, limit: float) -> Callable[[FloatArray], IntArray]:
+def nearest_to(centres: FloatArray, limit: float) -> CellOf:
     """Return a function from rows, clipped to ``limit``, to the indices of nearest centres."""
     # The square of the row is left out, because it is the same for all centres.
     halves = 0.5 * (centres**2).sum(axis=1)
@@ -113,57 +110,26 @@ def _nearest(part: FloatArray, products: ExactProducts, halves: FloatArray) -> I
     return nearest
 
 
-def with_nearest_values(part: FloatArray, centres: FloatArray, limit: float) -> FloatArray:
-    """Rows whose missing values are those of the centre that is nearest by the other values.
+@dataclass(frozen=True)
+class Cells:
+    """Assignment of each row to a cell, with its residual about the centre of the cell.
 
-    The rows have been clipped to ``limit``.
-    Proof: doc/theory/private_mixtures.md, "Missing values".
+    Residuals are clipped to ``radius``, a number or an array of shape (n_cells, 1), and in units of
+    it. Without ``cell_of``, there is one cell, and residuals of missing values are zero. With it,
+    no value is missing.
     """
-    gaps = np.isnan(part)
-    some = np.flatnonzero(gaps.any(axis=1))
-    filled, gaps = part.copy(), gaps[some]
-    known = np.where(gaps, 0.0, part[some])
-    halves = 0.5 * centres**2
-    products = ExactProducts.of(-centres, limit).batches(known)
-    # The square of a centre is without its coordinates of the missing values.
-    of_gaps = ExactProducts.of(halves, 1.0).batches(gaps.astype(float))
-    for (rows, scores), (_, squares) in zip(products, of_gaps, strict=True):
-        nearest = (scores + (halves.sum(axis=1) - squares)).argmin(axis=1)
-        filled[some[rows]] = np.where(gaps[rows], centres[nearest], known[rows])
-    return filled
 
+    centres: FloatArray
+    radius: Any
+    norm: Norm
+    cell_of: CellOf | None = None
 
-def residuals_about(centres: FloatArray, radius: Any, norm: Norm) -> Residuals:
-    """Return a function from rows and their cells to clipped residuals in units of ``radius``.
-
-    ``radius`` is a number, or an array of shape (n_centres, 1).
-    """
-    return partial(_residuals, centres=centres, radius=radius, norm=norm)
-
-
-def _residuals(
-    part: FloatArray, cells: IntArray, centres: FloatArray, radius: Any, norm: Norm
-) -> FloatArray:
-    reach = radius if np.ndim(radius) == 0 else radius[cells]
-    return clip_norm(part - centres[cells], reach, norm)
-
-
-def hard_assignment(cell_of: Callable[[FloatArray], IntArray], residuals: Residuals) -> Assignment:
-    """Assign each row to the cell that ``cell_of`` returns, for :meth:`FitBudget.release`."""
-    return partial(_hard, cell_of=cell_of, residuals=residuals)
-
-
-def _hard(batch: FloatArray, cell_of: Any, residuals: Any) -> tuple[IntArray, FloatArray]:
-    cells = cell_of(batch)
-    return cells, residuals(batch, cells)
-
-
-def one_cell(centre: FloatArray, radius: float, norm: Norm) -> Assignment:
-    """Assign all rows to one cell, with residuals about the given centre."""
-    return partial(_one, centre=centre, radius=radius, norm=norm)
-
-
-def _one(
-    batch: FloatArray, centre: FloatArray, radius: float, norm: Norm
-) -> tuple[IntArray, FloatArray]:
-    return np.zeros(len(batch), dtype=np.intp), clip_norm(about(batch, centre), radius, norm)
+    def __call__(self, batch: FloatArray) -> tuple[IntArray, FloatArray]:
+        if self.cell_of is None:
+            cells: IntArray = np.zeros(len(batch), dtype=np.intp)
+            away = about(batch, self.centres)
+        else:
+            cells = self.cell_of(batch)
+            away = batch - self.centres[cells]
+        radius = self.radius if np.ndim(self.radius) == 0 else self.radius[cells]
+        return cells, clip_norm(away, radius, self.norm)

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Chunks, FloatArray
+from sklearn_dptda._typing import Chunks, FloatArray, IntArray
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -27,10 +27,10 @@ from sklearn_dptda.privacy._guarantee import all_of_one_person
 from sklearn_dptda.privacy._noise import LARGEST_SCALE, public_generator
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
-from sklearn_dptda.rows._intervals import Intervals, public_units
-from sklearn_dptda.rows._localisation import box_within, private_box, rows_for_box
+from sklearn_dptda.rows._localisation import rows_for_box
 from sklearn_dptda.rows._moments import KEPT, FitBudget, GaussianBudget, LaplaceBudget
-from sklearn_dptda.rows._rows import MASS, Box, Rows, count_beyond, count_missing
+from sklearn_dptda.rows._public_box import BOUNDS_SHARE, PublicBox, Search
+from sklearn_dptda.rows._rows import MASS, Box, Rows, count_beyond
 from sklearn_dptda.rows._tables import Coded, check_rows, open_chunks, with_gaps
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._frames import Columns, column_names, without_column
@@ -46,14 +46,14 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 from sklearn_dptda.utils._tasks import parts_elsewhere
 from sklearn_dptda.utils._validation import check_cloud, first_places
 
+# Accuracy only: each share is taken off the budget, whatever it is. The other constants decide on
+# refusals that depend on public numbers, or are applied to what was released.
+
 # Smallest share of the budget that any count of an estimator takes, if the caller's shares are left
 # out of account.
 LEAST_SHARE = 1e-3
 # Shares that the caller chooses must leave something, for both sides.
 SHARE = Interval(Real, 0.001, 0.999, closed="both")
-# Largest share of the budget of a fit that is spent on bounds that are not given, and on narrower
-# bounds within given ones.
-BOUNDS_SHARE, _SHARE_WITHIN = 0.2, 0.1
 # Share of the budget of a fit for counting the rows outside the bounds, by the norm of the noise.
 # At epsilon 1, the noise is about 60 rows ("l2", delta=1e-6) or 94 rows ("l1"), and more after
 # private bounds.
@@ -91,21 +91,6 @@ def many_clipped(outside: float, deviation: float, n_rows: float) -> bool:
     return bool(outside - _CERTAIN_DEVIATIONS * deviation > _MANY_CLIPPED * n_rows)
 
 
-def _remedy(n_private: int, are_given: bool) -> str:
-    """What the caller can do if many rows lie outside the bounds."""
-    if n_private:
-        return (
-            f"public bounds (the noise hides the bounds of {n_private} columns), fewer columns, or "
-            "a larger epsilon"
-        )
-    if are_given:
-        return "wider bounds, or none"
-    return (
-        "a larger epsilon, or fewer columns (within your bounds, the fit estimates narrower ones, "
-        "with noise)"
-    )
-
-
 class PrivateRowsEstimator(PrivateEstimatorMixin):
     """Base class of estimators that pay once, in ``fit``, and learn from private rows.
 
@@ -124,6 +109,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         "bounds": ["array-like", dict, None],
     }
 
+    # Whether a fit learns a mixture or k-means, whose components can be merged.
+    _has_mixture = False
+    # Search for narrower bounds within given ones, if the fit makes one.
+    _search: Search | None = None
     # A fit has two seeds: one for its noise, and one for public randomness.
     _n_seeds = 2
 
@@ -187,12 +176,11 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             d = clouds[0].shape[1] if clouds else None
             clouds.append(check_cloud(given[i], f"X[{i}]", d, min_points=1))
         d = self.n_features_in_ = clouds[0].shape[1]
-        self._check_features(d)
-        self._public_bounds(d)
-        X, columns, people = np.concatenate(clouds), Columns.of(clouds[0], d), None
+        columns, people = Columns.of(clouds[0], d), None
+        self._check_columns(columns)
         if ids is not None:
             people = [(i, person) for i in firsts for person in ids[i]]
-        return self._pay_and_learn(Rows.of_array(X, columns, people, unit))
+        return self._pay_and_learn(Rows.of_array(np.concatenate(clouds), columns, people, unit))
 
     def _check_parameters(self) -> None:
         """Refuse invalid parameters before any record is read."""
@@ -267,15 +255,11 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _check_columns(self, columns: Columns) -> None:
         """Refuse columns that do not fit the parameters, before anything is paid."""
-        self._check_features(len(columns.names))
-        self._public_bounds(len(columns.names))
+        self._public_box(len(columns.names))
 
     def _coding(self) -> Callable[[Any], Coded]:
         """Function from a table to one of numbers, and to what is public about its columns."""
         return partial(with_gaps, getattr(self, "missing", False))
-
-    def _check_features(self, n_features: int) -> None:
-        """Refuse rows with the wrong number of columns, before anything is paid."""
 
     @with_progress
     def _pay_and_learn(self, rows: Rows) -> list[str]:
@@ -301,7 +285,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _check_noise(self, rows: Rows) -> None:
         """Refuse public numbers for which the noise of a count would not fit into 64 bits."""
-        share, budget = LEAST_SHARE * BOUNDS_SHARE, self._budget_with(None, rows.mass)
+        share, budget = LEAST_SHARE * BOUNDS_SHARE, self._budget(rows.mass)
         for name in ("marginal_share", "covariance_share"):
             if given := float(getattr(self, name, None) or 0.0):
                 share *= min(given, 1 - given)
@@ -347,15 +331,15 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _guarantee_of(self, rows: Rows) -> PrivacyGuarantee:
         """Guarantee of a fit on these rows, computed from public information about them."""
-        low, _ = self._public_bounds(rows.n_features)
-        return self._guarantee(self._finds_bounds(bool(np.isnan(low).any())), rows.unit)
+        private = self._public_box(rows.n_features).private
+        return self._guarantee(bool(private.any()), rows.unit)
 
     def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
         self._check_parameters()
-        return self._guarantee(self._finds_bounds(self.bounds is None), self._unit())
+        return self._guarantee(self.bounds is None, self._unit())
 
-    def _guarantee(self, finds_bounds: bool, unit: str) -> PrivacyGuarantee:
-        bounds = "bounds, " if finds_bounds else ""
+    def _guarantee(self, some_are_private: bool, unit: str) -> PrivacyGuarantee:
+        bounds = "bounds, " if some_are_private or self._search is not None else ""
         shares = "the share of rows outside the bounds"
         if getattr(self, "missing", False):
             shares += ", the share of missing values of each column"
@@ -375,19 +359,13 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         self, rows: Rows, guarantee: PrivacyGuarantee, seed: Any, public_seed: Any = None
     ) -> list[str]:
         """Set the released attributes and return the texts of warnings, after the payment."""
-        given, budget = self._public_bounds(rows.n_features), self._budget(seed, rows.mass)
-        rng = public_generator(public_seed)
-        found, budget = self._find_bounds(rows, *given, budget)
-        found = self._measured(found, self._public_units(*given))
-        low, high = found.low, found.high
-        remedy = _remedy(int(np.isnan(given[0]).sum()), np.array_equal(given, (low, high)))
-        budget, n, remarks = self._count_clipped(rows, low, high, budget, remedy)
+        rng, public = public_generator(public_seed), self._public_box(rows.n_features)
+        box, budget = public.locate(rows, self._budget(rows.mass, NoiseSource(seed)))
+        budget, n, remarks = self._count_clipped(rows, box, budget, public.remedy(box))
         rows, budget = self._count_missing(rows, n, budget)
-        box = Box.centred(low, high, self._has_one_unit(), (found.left, found.right))
-        box = replace(box, spreads=found.spreads / box.unit)
         self.units_ = box.unit
         remarks += self._learn(rows.map(box.to_cube), budget, rng, box) or []
-        self.bounds_ = low, high
+        self.bounds_ = box.low, box.high
         within_noise = getattr(self, "within_noise_", None)
         if within_noise is not None and within_noise.all():
             remarks.append(
@@ -431,119 +409,49 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             return "discrete Laplace mechanism, composed"
         return "discrete Gaussian mechanism, composed exactly"
 
-    def _budget(self, seed: Any, mass: int) -> FitBudget:
-        """Budget for rows of weight one, such that the rows of one record spend the whole loss."""
-        return self._budget_with(NoiseSource(seed), mass)
+    def _budget(self, mass: int, noise: NoiseSource | None = None) -> FitBudget:
+        """Budget for rows of weight one, such that the rows of one record spend the whole loss.
 
-    def _budget_with(self, noise: NoiseSource | None, mass: int) -> FitBudget:
-        """Return the budget with a source of noise, or without one to compute scales."""
+        Scales can be computed without a source of noise.
+        """
         kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
         return kind(self._loss()[0] / mass, self.adjacency, cast(NoiseSource, noise), mass)
 
     # Bounds, public or missing, and the rows outside them.
 
-    def _public_bounds(self, n_features: int) -> tuple[FloatArray, FloatArray]:
-        """Bounds of the columns, NaN where they are private; unusable boxes are refused."""
+    def _public_box(self, n_features: int) -> PublicBox:
+        """What is public about the box of the rows; unusable bounds and units are refused."""
         names = getattr(self, "feature_names_in_", ())
         low, high = bounds_by_column(self.bounds, n_features, names)
-        private = np.isnan(low)
-        ends = np.where(private, -1.0, low), np.where(private, 1.0, high)
-        Box.centred(*ends, self._has_one_unit())
-        self._public_units(low, high)
-        return low, high
-
-    def _public_units(self, low: FloatArray, high: FloatArray) -> FloatArray | None:
-        """Given units of the columns; None if they are private, or if there is no choice."""
-        units = public_units(getattr(self, "units", "columns"), low, high)
-        if units is not None and self._has_one_unit():
-            raise ValueError(
-                "units must be 'columns' with covariance_type='spherical', which measures all "
-                "columns in one unit. Divide the columns by public numbers before the fit."
-            )
-        return units
-
-    def _searches_within(self) -> bool:
-        """Whether the fit estimates narrower bounds within given ones, as units of the columns."""
-        return False
-
-    def _finds_bounds(self, some_are_missing: bool) -> bool:
-        """Whether the fit releases bounds."""
-        return some_are_missing or self._searches_within()
-
-    def _find_bounds(
-        self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget
-    ) -> tuple[Intervals, FitBudget]:
-        """Intervals, with private bounds in place of NaN, and the remaining budget.
-
-        As soon as the interval of one column is estimated, the units of all columns are estimated
-        intervals.
-        """
-        private = np.isnan(low)
-        numbers = np.array(list(vars(Intervals.given(low, high)).values()))
-        if private.any():
-            part = rows.selected(np.flatnonzero(private))
-            found, spent = private_box(part, budget, BOUNDS_SHARE)
-            numbers[:, private] = list(vars(found).values())
-            budget = budget.rest(spent)
-        if self._searches_within() and not private.all():
-            given = ~private
-            part, others = rows.selected(np.flatnonzero(given)), bool(private.any())
-            found, budget = self._bounds_within(
-                part, low[given], high[given], budget, _SHARE_WITHIN, others
-            )
-            numbers[:, given] = list(vars(found).values())
-        return Intervals(*numbers), budget
-
-    def _bounds_within(
-        self,
-        rows: Rows,
-        low: FloatArray,
-        high: FloatArray,
-        budget: FitBudget,
-        share: float,
-        others_are_found: bool,
-    ) -> tuple[Intervals, FitBudget]:
-        """Intervals within given bounds, and the remaining budget; costs at most a share."""
-        if self.n_features_in_ == 1:
-            # The unit of a single column has no effect.
-            return Intervals.given(low, high), budget
-        return box_within(rows, low, high, budget, share, others_are_found)
-
-    def _measured(self, found: Intervals, units: FloatArray | None) -> Intervals:
-        """Intervals in public units, if there are any."""
-        return found if units is None else found.in_units(units)
+        return PublicBox(low, high, search=self._search)
 
     def _rows_for_bounds(self, n_features: int) -> float:
         """Number of rows below which private bounds are mostly noise; 0 if bounds are public."""
-        n_private = int(np.isnan(self._public_bounds(n_features)[0]).sum())
+        n_private = int(self._public_box(n_features).private.sum())
         if n_private == 0:
             return 0.0
         mass = 1 if self.groups is None else MASS
-        budget = self._budget_with(None, mass)
-        return rows_for_box(n_private, budget, BOUNDS_SHARE) / mass
+        return rows_for_box(n_private, self._budget(mass), BOUNDS_SHARE) / mass
 
     def _count_clipped(
-        self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, remedy: str
+        self, rows: Rows, box: Box, budget: FitBudget, remedy: str
     ) -> tuple[FitBudget, float, list[str]]:
         """Release the share of rows outside the bounds.
 
         Returns the remaining budget, the noisy number of rows, and a warning, if there is one.
         """
-        outside = rows.sum(partial(count_beyond, low=low, high=high))
+        outside = rows.sum(partial(count_beyond, low=box.low, high=box.high))
         share = _SHARES_OF_CLIPPED_COUNT[budget.norm]
         noisy, deviation = budget.noisy_counts(np.array([rows.n_rows - outside, outside]), 1, share)
         n = max(noisy.sum(), 1.0)
         self.clipped_share_ = float(np.clip(noisy[1] / n, 0.0, 1.0))
-        if not many_clipped(noisy[1], deviation, n):
-            return budget.rest(share), n, []
-        return (
-            budget.rest(share),
-            n,
-            [
+        remarks = []
+        if many_clipped(noisy[1], deviation, n):
+            remarks.append(
                 f"{self.clipped_share_:.0%} of the rows lie outside the bounds and are clipped to "
                 f"them: give {remedy}."
-            ],
-        )
+            )
+        return budget.rest(share), n, remarks
 
     def _count_missing(self, rows: Rows, n: float, budget: FitBudget) -> tuple[Rows, FitBudget]:
         """Release the share of missing values of each column, if there may be any.
@@ -559,7 +467,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         places = sorted(cast(Columns, rows.columns).gaps & set(range(self.n_features_in_)))
         if not places:
             return rows, budget
-        counts = rows.selected(places).sum(count_missing)
+        counts = rows.selected(places).sum(_missing_by_column)
         share = _SHARES_OF_MISSING[budget.norm]
         noisy, deviation = budget.noisy_counts(counts, len(places), share)
         self.missing_share_[places] = np.clip(noisy / n, 0.0, 1.0)
@@ -569,23 +477,14 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         known[places] = 1 - certain
         return replace(rows, known=known), budget.rest(share)
 
-    # Further methods that subclasses may override, and rows after the fit.
-
-    def _has_mixture(self) -> bool:
-        """Whether a fit learns a mixture or k-means, whose components can be merged."""
-        return True
-
-    def _has_one_unit(self) -> bool:
-        """Whether all columns are divided by the same number, as isotropic shapes require."""
-        return False
+    # Rows after the fit.
 
     def _rows(self, X: ArrayLike) -> FloatArray:
         """Check rows that are to be assigned to the learnt components."""
         check_is_fitted(self)
         low, high = self.bounds_
         reach = _FAR_WIDTHS * (high - low)
-        owner = self.groups if hasattr(self, "groups") else None
-        coded = self._coding()(without_column(X, owner))
+        coded = self._coding()(without_column(X, getattr(self, "groups", None)))
         return np.clip(
             check_rows(self, coded.table, coded.gaps, reset=False), low - reach, high + reach
         )
@@ -597,3 +496,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         tags.privacy.ragged = True
         tags.input_tags.allow_nan = bool(getattr(self, "missing", False))
         return tags
+
+
+def _missing_by_column(X: FloatArray) -> IntArray:
+    return np.isnan(X).sum(axis=0)

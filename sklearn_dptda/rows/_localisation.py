@@ -15,16 +15,15 @@ Proof: doc/theory/private_bounds.md, "Columns of a table".
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from scipy.stats import norm
 
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
-from sklearn_dptda.rows._assignments import euclidean, in_norm, one_cell
-from sklearn_dptda.rows._intervals import Intervals
+from sklearn_dptda.rows._assignments import Cells, euclidean, in_norm
 from sklearn_dptda.rows._moments import KEPT, FitBudget, MomentWeights
 from sklearn_dptda.rows._rows import Box, Rows, about, count_beyond
 
@@ -33,7 +32,10 @@ Budget = TypeVar("Budget", bound=FitBudget)
 
 @dataclass(frozen=True)
 class _LocalisationRules:
-    """Public constants of runs and balls, measured in doc/measured/clusters.md."""
+    """Public constants of runs and balls, measured in doc/measured/clusters.md.
+
+    Accuracy only: what is spent is taken off the budget, whatever the shares are.
+    """
 
     # Standard deviations of noise above which a first run of cells stands out, and above which
     # neighbouring cells are added to it.
@@ -68,7 +70,10 @@ class _LocalisationRules:
 
 @dataclass(frozen=True)
 class _HistogramRules:
-    """Public constants of :func:`private_box`: how narrow a box is, not what it costs."""
+    """Public constants of :func:`private_box`.
+
+    Accuracy only: how narrow a box is. What it costs is taken off the budget.
+    """
 
     # Shares of the budget of the box: for the magnitudes, for each narrower histogram, and for the
     # distances.
@@ -126,6 +131,36 @@ class _HistogramRules:
 _RULES, _BOX = _LocalisationRules(), _HistogramRules()
 # Standard deviation of a normal column in its interval, in half widths.
 NORMAL_SPREAD = 1 / _BOX.half_width
+
+
+class Intervals(NamedTuple):
+    """Intervals of the columns: bounds to which rows are clipped, and units, which contain them.
+
+    ``spreads`` are standard deviations of the columns, NaN where no histogram was released.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    left: FloatArray
+    right: FloatArray
+    spreads: FloatArray
+
+    @classmethod
+    def given(cls, low: FloatArray, high: FloatArray) -> Self:
+        """Public bounds, which are the units."""
+        return cls(low, high, low, high, np.full_like(low, np.nan))
+
+    def in_units(self, units: FloatArray) -> "Intervals":
+        """The same bounds, and public units in these proportions, as small as contain them."""
+        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
+        reach = units * (half / units).max()
+        left, right = np.minimum(middle - reach, self.low), np.maximum(middle + reach, self.high)
+        return Intervals(self.low, self.high, left, right, np.full_like(half, np.nan))
+
+    def box(self, one_unit: bool) -> Box:
+        """Box whose cube is the units."""
+        box = Box.centred(self.low, self.high, one_unit, (self.left, self.right))
+        return replace(box, spreads=self.spreads / box.unit)
 
 
 def standing_out(
@@ -238,8 +273,8 @@ def mean_in_ball(
 ) -> tuple[FloatArray, float, float, Budget]:
     """Mean of rows in a ball, its noise, the number of all rows, and the remaining budget."""
     reach = in_norm(radius, rows.n_features, budget.norm)
-    assign = one_cell(centre, reach, budget.norm)
-    moments = budget.release(rows, assign, 1, weights=weights, share=share).of_known(rows.known)
+    cell = Cells(centre[None], reach, budget.norm)
+    moments = budget.release(rows, cell, 1, weights=weights, share=share).of_known(rows.known)
     n = float(moments.floored_counts[0])
     mean = centre + reach * moments.shrunk_steps()[0]
     return mean, reach * moments.sd_sum / n, n, budget.rest(share)
@@ -308,6 +343,9 @@ def box_within(
     Otherwise the units are the intervals before these are cut off at the given bounds, and end at
     most a tenth beyond them.
     """
+    if rows.n_features == 1 and not others_are_found:
+        # The unit of a single column has no effect.
+        return Intervals.given(low, high), budget
     number_share = _BOX.number_share * share
     counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, number_share)
     budget, share = budget.rest(number_share), share - 2 * number_share

@@ -29,6 +29,8 @@ _DATE = re.compile(
     r"|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?[- ]?(\d{4}|\d{2})"
 )
 _PERCENTAGE = re.compile(r"[-+]?[\d.,]+ ?%")
+# Accuracy only: what is looked at is not private, whatever the constants are.
+
 # Whole numbers that are dates, as in 20240131.
 _FIRST_DATE, _LAST_DATE = 1000_01_01, 9999_12_31
 # Largest number of different values of a column of categories, of texts and of single words such as

@@ -33,17 +33,20 @@ from sklearn_dptda.rows._rows import Rows
 
 CovarianceKind: TypeAlias = CovarianceType | None
 
+# Proof: doc/theory/private_mixtures.md, "Rounding".
 # Smallest scale of noise for which a lattice is chosen, so that sums of 2**35 rows stay within 64
 # bits.
 FINEST_SCALE = 4.0
 # Rows of people are rounded to a lattice that is coarser by this factor than the noise of one row
 # requires, so that sums of 2**23 people, each of weight 720,720, stay within 64 bits.
 _COARSER_FOR_PEOPLE = 2.0**9
+# Proof: doc/theory/private_components.md, "The sum of outer products".
 # Number of bits of residuals in products. Sums of the products of 2**17 rows stay below 2**53,
 # where floats represent integers exactly, and sums of 2**27 rows stay within 64 bits.
 _BITS = 18
 # The same for people, of whom 2**23 may be summed.
 _BITS_FOR_PEOPLE = 10
+# Accuracy only: the constants below. Sums that exceed 64 bits wrap around, which loses no privacy.
 # Above this scale of noise, rows have fewer bits, so that noise in squared steps stays within 64
 # bits.
 _LARGEST_SCALE = 2.0**14
@@ -119,9 +122,11 @@ class Moments:
         """Counts, raised to at least one standard deviation of their noise and at least 0.5."""
         return np.maximum(self.counts, max(self.sd_count, 0.5))
 
-    def above_noise(self, counts: FloatArray) -> BoolArray:
+    @property
+    def above_noise(self) -> BoolArray:
         """Mask of the cells to keep, by their noisy counts; at least one cell is kept."""
         kept: BoolArray = self.counts > KEPT * self.sd_count
+        counts = self.floored_counts
         return kept if kept.any() else counts == counts.max()
 
     def shrunk_steps(self) -> FloatArray:
@@ -372,9 +377,15 @@ class FitBudget(ABC):
         second_moments = SecondMoments(kind, width, self.norm)
         declared = weights.sensitivity(self.adjacency, self.norm)
         scale = self.scale(declared, share)
-        lattice = FixedPoint.for_scale(_lattice_scale(scale, rows))
+        w0, w1, w2 = weights.roots
+        # On this lattice, sums stay within 64 bits.
+        if rows.n_people is None:
+            lattice = FixedPoint.for_scale(max(scale, FINEST_SCALE) if scale > 0 else 1.0)
+        else:
+            finest = max(scale / rows.mass, FINEST_SCALE)
+            lattice = FixedPoint.for_scale(finest * _COARSER_FOR_PEOPLE)
         contributions = _Contributions(assign, n_cells, weights.roots, second_moments, lattice)
-        low, high = rows.sum(contributions, contributions.width(width))
+        low, high = rows.sum(contributions, 1 + width * (w1 > 0) + second_moments.width)
         # Rounding to the lattice adds at most one step to each number that a record can change: in
         # two cells, which tied second moments sum.
         moves = 2 * low.shape[1] + (4 if kind == "tied" else 2) * high.shape[1]
@@ -382,7 +393,6 @@ class FitBudget(ABC):
         grown = in_steps * lattice.step / declared.value
         noise = scale * grown / lattice.step
         low, high = map(lattice.decode, self.add_noise((low, high), in_steps, noise))
-        w0, w1, w2 = weights.roots
         deviation = self.deviation(scale)
         frobenius, trace = second_moments.noise(deviation / w2) if kind is not None else (0.0, 0.0)
         return Moments(
@@ -493,13 +503,6 @@ class LaplaceBudget(FitBudget):
         return self.total * share * ROUND_DOWN
 
 
-def _lattice_scale(scale: float, rows: Rows) -> float:
-    """Scale of noise that determines a lattice on which sums stay within 64 bits."""
-    if rows.n_people is None:
-        return max(scale, FINEST_SCALE) if scale > 0 else 1.0
-    return max(scale / rows.mass, FINEST_SCALE) * _COARSER_FOR_PEOPLE
-
-
 @dataclass(frozen=True)
 class _Contributions:
     """Weighted counts and sums of the cells, and second moments, in steps of the lattice."""
@@ -509,10 +512,6 @@ class _Contributions:
     roots: tuple[float, float, float]
     second_moments: SecondMoments
     lattice: FixedPoint
-
-    def width(self, n_features: int) -> int:
-        """Number of entries that one row contributes."""
-        return 1 + n_features * (self.roots[1] > 0) + self.second_moments.width
 
     def __call__(self, batch: FloatArray) -> tuple[IntArray, IntArray]:
         w0, w1, w2 = self.roots
@@ -537,7 +536,8 @@ def by_cell(cells: IntArray, n_cells: int) -> csc_array:
     return csc_array((np.ones(n, np.int64), cells, np.arange(n + 1)), (n_cells, n))
 
 
-# The weights of a release of outer products alone.
+# The weights of a release of outer products alone, which are not multiplied by them.
+# Proof: doc/theory/private_components.md, "The sum of outer products".
 _OUTER_PRODUCT = MomentWeights(0.0, 0.0, 1.0)
 
 

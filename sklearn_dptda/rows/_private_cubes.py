@@ -24,7 +24,10 @@ from sklearn_dptda.rows._rows import Rows
 
 @dataclass(frozen=True)
 class _CubeRules:
-    """Public constants of :func:`private_cubes`: how near a cube is, not what it costs."""
+    """Public constants of :func:`private_cubes`.
+
+    Accuracy only: how near a cube is, not what it costs.
+    """
 
     # Smallest and largest power of two of the nested cubes around the origin.
     least_exponent: int = -30
@@ -43,6 +46,7 @@ class _CubeRules:
 
 
 CUBE = _CubeRules()
+# Accuracy only: larger numbers of cells are sorted without keys.
 # Largest number of cells that keys of 64 bits distinguish.
 _LARGEST_KEY = 1 << 62
 _EXPONENTS = np.arange(CUBE.least_exponent, CUBE.largest_exponent + 1)
@@ -175,6 +179,7 @@ def _least_cubes(part: FloatArray) -> IntArray:
     return np.bincount(least[least < len(_EXPONENTS)], minlength=len(_EXPONENTS))
 
 
+# Accuracy only: the candidates are public, and how they are looked for changes no result.
 # Logarithm of the largest number of cubes of a level. No cube has a probability of less than 1e-60
 # of the most likely one, or exp(-138), so together they stay far below it.
 _MOST_NATS = 110.0

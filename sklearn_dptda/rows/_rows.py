@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklearn_dptda._typing import FloatArray, Parts
 from sklearn_dptda.privacy._estimator import plain_arithmetic
@@ -20,11 +19,15 @@ from sklearn_dptda.utils._validation import without_quotes, without_values
 
 _LOG = logging.getLogger(__name__)
 
+# Largest number of rows of a batch.
+# Proof: doc/theory/private_components.md, "The sum of outer products".
 BATCH = 1 << 15
+# Accuracy only: these sizes change no result, since sums are exact in any order.
 # Largest numbers of rows and of entries in one computation. Pieces of this size fit a cache, and
 # their memory is reused for the next piece. Larger pieces would be allocated and freed each time.
 _PIECE, _NUMBERS = 1 << 12, 1 << 18
 _PART = "a part of the rows"
+# Proof: doc/theory/people.md, "Tables of people".
 # Total weight of all rows of a person. Up to 16 rows have equal weights without a remainder, and
 # for a thousand rows the remainder is less than 1/700 of the total weight.
 MASS = 720_720
@@ -249,7 +252,8 @@ class Rows:
     def selected(self, chosen: Any) -> Self:
         """Select columns by their indices."""
         known = None if self.known is None else self.known[chosen]
-        return replace(self.onto(partial(_columns, chosen=chosen), len(chosen)), known=known)
+        take = partial(np.take, indices=chosen, axis=1)
+        return replace(self.onto(take, len(chosen)), known=known)
 
 
 @dataclass(frozen=True)
@@ -260,10 +264,6 @@ class _Held:
 
     def map_reduce(self, function: Callable[[list[Batch]], Any]) -> Any:
         return function(self.batches)
-
-
-def _columns(X: FloatArray, chosen: Any) -> FloatArray:
-    return X[:, chosen]
 
 
 def checksum(X: FloatArray) -> int:
@@ -293,11 +293,6 @@ def about(X: FloatArray, centre: FloatArray) -> FloatArray:
     return differences
 
 
-def count_missing(X: FloatArray) -> NDArray[np.int64]:
-    """Number of missing values of each column."""
-    return np.isnan(X).sum(axis=0)
-
-
 def count_beyond(X: FloatArray, low: FloatArray, high: FloatArray) -> int:
     """Number of rows outside the bounds."""
     return int(((low > X) | (high < X)).any(axis=1).sum())
@@ -315,6 +310,7 @@ def slices(X: FloatArray, size: int) -> Iterator[FloatArray]:
 
 # Lower and upper ends of the columns.
 Ends = tuple[FloatArray, FloatArray]
+# Accuracy only: other widths are refused.
 # Range of the widths of columns in which nothing overflows.
 _WIDTHS = (1e-100, 1e100)
 

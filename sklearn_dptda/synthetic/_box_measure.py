@@ -20,6 +20,7 @@ from sklearn_dptda.rows._rows import Rows
 
 # Ends of the cells of a column, and the mass below each.
 Line: TypeAlias = tuple[FloatArray, FloatArray]
+# Accuracy only: how near to the error a bound of it is.
 # Rate of the exponential moments of the noise, as a share of the largest rate at which they exist.
 # It is near the best one for any tree.
 _RATE = 0.7
@@ -218,6 +219,7 @@ def level_widths(axes, sizes):
     return np.array(widths)
 
 
+# Accuracy only: shares leave the rest of the budget to the other counts.
 # Largest depth of a tree, since noise of more boxes takes minutes.
 MOST_LEVELS = 18
 # Share of epsilon for a private number of rows, which determines the depth.

@@ -13,6 +13,7 @@ from sklearn_dptda.rows._tables import Coded
 from sklearn_dptda.utils._frames import Columns, is_missing, kind_of, open_frame
 from sklearn_dptda.utils._validation import refuse_lossy, without_quotes
 
+# Accuracy only: numbers of values are public.
 # Axes with more values than this count as continuous, since halvings never get that far.
 _MOST_VALUES = 1 << 32
 # Largest number of values of an axis on which a missing one is one more value. Axes of more values

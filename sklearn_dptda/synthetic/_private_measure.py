@@ -24,12 +24,13 @@ from sklearn_dptda._typing import (
     RowBounds,
     Table,
 )
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, zcdp_rho
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyGuarantee, zcdp_rho
 from sklearn_dptda.privacy._parameters import check_confidence, quoted
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import warn_of_time
-from sklearn_dptda.rows._estimator import BOUNDS_SHARE, ROW_PARAMETERS, SHARE, PrivateRowsEstimator
+from sklearn_dptda.rows._estimator import ROW_PARAMETERS, SHARE, PrivateRowsEstimator
 from sklearn_dptda.rows._localisation import private_box, rows_for_box
+from sklearn_dptda.rows._public_box import BOUNDS_SHARE
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.rows._tables import Coded
 from sklearn_dptda.synthetic._box_measure import (
@@ -47,6 +48,7 @@ from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
 Method: TypeAlias = Literal["boxes", "tree"]
 
+# Accuracy only: the method depends on public numbers of columns and of values.
 # Without categories, pairs are counted from this number of columns on. With categories, boxes are
 # counted if single values are in this number of boxes at most.
 _NUMBERS_FOR_PAIRS, _FEW_BOXES = 4, 256
@@ -266,11 +268,9 @@ class PrivateMeasure(PrivateRowsEstimator):
             )
         return table.columns.names.index(self.target)
 
-    def _has_mixture(self) -> bool:
-        return False
-
     def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
-        budget, table = self._budget(seeds[0], rows.mass), CodedTable(cast(Columns, rows.columns))
+        budget = self._budget(rows.mass, NoiseSource(seeds[0]))
+        table = CodedTable(cast(Columns, rows.columns))
         low, high = self._numeric_bounds(table)
         private, needed = np.flatnonzero(np.isnan(low)), 0.0
         places = [table.numeric[j] for j in private]
@@ -337,10 +337,10 @@ class PrivateMeasure(PrivateRowsEstimator):
         low, _ = self._numeric_bounds(CodedTable(cast(Columns, rows.columns)))
         return self._guarantee(bool(np.isnan(low).any()), rows.unit)
 
-    def _guarantee(self, finds_bounds: bool, unit: str) -> PrivacyGuarantee:
+    def _guarantee(self, some_are_private: bool, unit: str) -> PrivacyGuarantee:
         # Nothing counts the rows outside the bounds.
-        released = f"{'bounds, ' if finds_bounds else ''}{self._released()}"
-        return replace(super()._guarantee(finds_bounds, unit), released=released)
+        released = f"{'bounds, ' if some_are_private else ''}{self._released()}"
+        return replace(super()._guarantee(some_are_private, unit), released=released)
 
     def _released(self) -> str:
         return "a probability measure"

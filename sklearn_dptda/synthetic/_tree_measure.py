@@ -16,6 +16,7 @@ from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.rows._rows import BATCH, Rows
 from sklearn_dptda.synthetic._box_measure import Line, NoisyTrees, within
 
+# Accuracy only: lines, choices and tables share the budget, and cells were released.
 # Largest number of cells of the columns that are joined to a hub.
 _HUB_CELLS = 8
 # Share of the budget for the columns one by one, and share of the rest for the choice of pairs.

@@ -8,7 +8,6 @@ import pytest
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPTree
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon, gaussian_mu
 from sklearn_dptda.published import DPCube
-from sklearn_dptda.rows._assignments import hard_assignment
 from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights
 from sklearn_dptda.rows._rows import Rows
 from tests.cluster._printed import PrintedStep, SoundStep, gain_of_printed, gain_of_sound
@@ -63,7 +62,7 @@ def one_release(X, random_state, kind, factor=1.0):
     budget = kind(factor * total, "add-remove", NoiseSource(random_state))
     moments = budget.release(
         Rows.of_array(X),
-        hard_assignment(lambda part: np.zeros(len(part), int), lambda part, _: part),
+        lambda part: (np.zeros(len(part), int), part),
         1,
         weights=MomentWeights(0.1, 0.3, 0.6),
         share=1.0,

@@ -56,6 +56,16 @@ def test_private_kmeans_finds_blobs(kind, adjacency, epsilon, delta, blobs):
     assert np.median(scores) > 0.85
 
 
+@pytest.mark.parametrize("options", [{}, {"covariance_share": 0.5}])
+def test_dp_lloyd_counts_its_steps(options, blobs):
+    X, _ = blobs
+    made = [
+        DPLloyd(3, epsilon, bounds=(-15, 15), n_iter=n_iter, random_state=0, **options).fit(X)
+        for epsilon, n_iter in ((1.0, 3), (0.05, None), (10.0, None))
+    ]
+    assert [private.n_iter_ for private in made] == [3, 4, 8]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_private_kmeans_without_noise_is_near_kmeans(kind, blobs):
     X, _ = blobs

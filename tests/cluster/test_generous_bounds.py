@@ -9,7 +9,6 @@ from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.published import DPCube
-from sklearn_dptda.rows import _estimator
 from tests.cluster._tables import case
 
 BOUNDS = ([60, 10, 0], [250, 70, 300])
@@ -67,14 +66,15 @@ WIDE = [
 @pytest.mark.usefixtures("few_public_draws")
 def test_private_rows_estimators_release_centres_within_bounds(private, bounds, monkeypatch):
     # Most columns hold hardly more than noise, whose extrapolation was thousands of widths wide.
-    sides, honest = [], _estimator.box_within
+    sides, honest = [], type(private)._search
 
     def watched(rows, low, high, *rest):
         found = honest(rows, low, high, *rest)
         sides.append(np.max((found[0].right - found[0].left) / (high - low)))
         return found
 
-    monkeypatch.setattr(_estimator, "box_within", watched)
+    if honest is not None:
+        monkeypatch.setattr(type(private), "_search", staticmethod(watched))
     rng = np.random.default_rng(0)
     X = np.clip(np.exp(rng.normal(size=(3000, 1)) - 4) * rng.standard_t(2, (3000, 40)), -1, 1)
     labels = [(X[:, 0] > 0).astype(int)] if hasattr(private, "classes") else []

@@ -15,8 +15,8 @@ from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn_dptda.__main__ import main
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse
 from sklearn_dptda.cluster._mixture_density import MixtureDensity
+from sklearn_dptda.cluster._standardise import with_nearest_values
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
-from sklearn_dptda.rows._assignments import with_nearest_values
 from sklearn_dptda.rows._moments import Moments
 from sklearn_dptda.synthetic import PrivateMeasure
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded

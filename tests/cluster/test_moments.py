@@ -14,13 +14,11 @@ from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
 from sklearn_dptda.privacy._fixed_point import ROUND_DOWN, ROUND_UP
 from sklearn_dptda.rows import _moments
 from sklearn_dptda.rows._assignments import (
+    Cells,
     ExactProducts,
     clip_norm,
-    hard_assignment,
     in_norm,
     nearest_to,
-    one_cell,
-    residuals_about,
     row_products,
 )
 from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights, SecondMoments
@@ -184,7 +182,7 @@ def test_assignments_to_nearest_centres_and_to_one_cell(rng):
     X, centres = rng.normal(size=(200, 3)), 3 * rng.normal(size=(6, 3))
     distances = np.linalg.norm(X[:, None] - centres, axis=2)
     assert np.array_equal(nearest_to(centres, 20.0)(X), distances.argmin(axis=1))
-    cells, residuals = one_cell(centres[0], 100.0, "l2")(X)
+    cells, residuals = Cells(centres[:1], 100.0, "l2")(X)
     assert not cells.any()
     assert residuals == pytest.approx((X - centres[0]) / 100.0)
     # Each cell has a radius of its own, beyond which residuals are clipped.
@@ -192,7 +190,7 @@ def test_assignments_to_nearest_centres_and_to_one_cell(rng):
     units = (X - centres[cells]) / radii[cells]
     sizes = np.linalg.norm(units, axis=1, keepdims=True)
     assert (sizes > 1).any() and (sizes < 1).any()
-    found = residuals_about(centres, radii, "l2")(X, cells)
+    _, found = Cells(centres, radii, "l2", lambda _: cells)(X)
     assert found == pytest.approx(units / np.maximum(sizes, 1.0), rel=1e-9)
     # The longest vector of a Euclidean ball, in each norm.
     for norm, order in (("l1", 1), ("l2", 2)):
@@ -207,7 +205,7 @@ def test_fit_budget_release_without_noise_is_moments(kind, rng):
     cells = (X[:, 0] > 0).astype(int)
     moments = budget().release(
         Rows.of_array(X),
-        hard_assignment(lambda part: (part[:, 0] > 0).astype(int), lambda part, _: part),
+        lambda part: ((part[:, 0] > 0).astype(int), part),
         2,
         weights=MomentWeights(0.1, 0.3, 0.6),
         share=1.0,

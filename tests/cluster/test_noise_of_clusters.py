@@ -11,7 +11,7 @@ from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPTree
 from sklearn_dptda.cluster._noisy_steps import NoisyClusters, NoisyStep
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.published import DPCube, PublishedMixture
-from sklearn_dptda.rows._assignments import hard_assignment, nearest_to, residuals_about
+from sklearn_dptda.rows._assignments import Cells, nearest_to
 from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights
 from sklearn_dptda.rows._rows import Rows
 
@@ -28,9 +28,7 @@ def rows_about(sizes, width, seed=0):
 
 def last_step(budget, X, centres, radius):
     """Step from fixed centres, so far from the means that these are hardly shrunk."""
-    assign = hard_assignment(
-        nearest_to(centres, 4.0), residuals_about(centres, radius, budget.norm)
-    )
+    assign = Cells(centres, radius, budget.norm, nearest_to(centres, 4.0))
     weights = MomentWeights(0.3, 0.7)
     moments = budget.release(Rows.of_array(X), assign, len(centres), weights=weights, share=1.0)
     return NoisyStep(centres, radius, moments)
@@ -103,7 +101,7 @@ def test_noisy_step_pooled_adds_variances_of_cells():
     pooled = step.pooled(np.arange(3), labels, means)
     m = step.moments
     for k, cells in enumerate(([0, 1], [2])):
-        n = step.counts[cells].sum()
+        n = step.moments.floored_counts[cells].sum()
         variance = sum(
             (2.0 * m.sd_sum) ** 2 + ((PLACES[c] - means[k]) * m.sd_count) ** 2 for c in cells
         )

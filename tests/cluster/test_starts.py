@@ -11,10 +11,10 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, morse_linkage
 from sklearn_dptda.cluster._noisy_steps import (
-    _worthwhile_steps,
     clear_clusters,
     moved_centres,
     steps_and_floor,
+    worthwhile_steps,
 )
 from sklearn_dptda.cluster._standardise import Standardised, standardise
 from sklearn_dptda.privacy import NoiseSource
@@ -44,6 +44,7 @@ def test_moved_centres_spend_their_share_from_cells_and_from_points(norm, rng):
         (15, None, [6, 6, 3, 3]),
     ):
         data = standardise(Rows.of_array(X[:n_rows]), seeded(norm, 0, total=5.0))
+        n_steps = n_steps or worthwhile_steps(data, 3, 0.3)
         compute = partial(moved_centres, data, 3, n_steps, share=0.3, rng=rng)
         draws = recorded(compute).crossings
         assert [len(draw.statistic[0]) for draw in draws] == sizes
@@ -57,8 +58,8 @@ def test_number_of_steps_follows_the_noise_of_a_count():
     noise = 4 / math.sqrt(0.3)
     for rows, n_steps in ((4.9, 4), (5.1, 6), (9.9, 6), (10.1, 8), (1e9, 8)):
         data = standardised(10 * rows * noise, 5, 1.0)
-        assert _worthwhile_steps(data, 10, 0.5) == n_steps
-    assert _worthwhile_steps(standardised(100, 5, math.inf), 10, 0.5) == 8
+        assert worthwhile_steps(data, 10, 0.5) == n_steps
+    assert worthwhile_steps(standardised(100, 5, math.inf), 10, 0.5) == 8
 
 
 @pytest.mark.nightly

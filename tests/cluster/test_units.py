@@ -14,8 +14,7 @@ from sklearn_dptda import PrivacyAccountant
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPTree
 from sklearn_dptda.cluster._standardise import standardise
 from sklearn_dptda.privacy import NoiseWarning
-from sklearn_dptda.rows._intervals import Intervals
-from sklearn_dptda.rows._localisation import private_box
+from sklearn_dptda.rows._localisation import Intervals, private_box
 from sklearn_dptda.rows._rows import Rows
 from tests._refusals import refuses
 from tests.cluster._tables import seeded

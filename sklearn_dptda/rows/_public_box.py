@@ -1,0 +1,109 @@
+"""What is public about the box of a table, and how a fit finds the rest of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from sklearn_dptda._typing import BoolArray, ColumnUnits, FloatArray
+from sklearn_dptda.rows._localisation import Intervals, private_box
+from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._rows import Box, Rows
+
+# A search for intervals within given bounds, for at most a share of the budget. The last argument
+# says whether the intervals of other columns are found as well.
+Search: TypeAlias = Callable[
+    [Rows, FloatArray, FloatArray, FitBudget, float, bool], tuple[Intervals, FitBudget]
+]
+
+# Accuracy only: what is spent is taken off the budget. Units are public or were released.
+# Largest share of the budget of a fit that is spent on bounds that are not given, and on narrower
+# bounds within given ones.
+BOUNDS_SHARE, _SHARE_WITHIN = 0.2, 0.1
+# Units of more unequal columns could not be computed with in floating-point numbers.
+_LEAST_RATIO = 1e-12
+
+
+@dataclass(frozen=True)
+class PublicBox:
+    """Public bounds of the columns, NaN where they are private, and what else is public of a box.
+
+    ``units`` are the parameter of estimators. With ``one_unit``, all columns are divided by the
+    same number, as isotropic shapes require. ``search`` finds narrower intervals within the bounds,
+    as units of the columns.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    units: ColumnUnits = "columns"
+    one_unit: bool = False
+    search: Search | None = None
+
+    def __post_init__(self) -> None:
+        if self.lengths is not None and self.one_unit:
+            raise ValueError(
+                "units must be 'columns' with covariance_type='spherical', which measures all "
+                "columns in one unit. Divide the columns by public numbers before the fit."
+            )
+
+    @property
+    def private(self) -> BoolArray:
+        """Mask of the columns whose bounds are private."""
+        return np.isnan(self.low)
+
+    @property
+    def lengths(self) -> FloatArray | None:
+        """Public lengths of the columns that count as one; None if they are to be found."""
+        if isinstance(self.units, str) and self.units == "columns":
+            return None
+        if isinstance(self.units, str):
+            if self.private.any():
+                raise ValueError("units='bounds' needs bounds of all columns. Give bounds.")
+            return (self.high - self.low) / 2
+        d = len(self.low)
+        try:
+            lengths = np.asarray(self.units, dtype=float)
+        except (TypeError, ValueError):
+            lengths = np.empty(0)
+        if lengths.shape != (d,) or not (np.isfinite(lengths) & (lengths > 0)).all():
+            raise ValueError(f"units must be one positive number for each of the {d} columns.")
+        if lengths.min() < _LEAST_RATIO * lengths.max():
+            raise ValueError(f"units must differ by factors of at most {1 / _LEAST_RATIO:g}.")
+        return lengths / lengths.max()
+
+    def locate(self, rows: Rows, budget: FitBudget) -> tuple[Box, FitBudget]:
+        """Find the box of the rows, and return it with the remaining budget.
+
+        As soon as the interval of one column is estimated, the units of all columns are estimated
+        intervals, unless they are public.
+        """
+        private, given = self.private, ~self.private
+        intervals = np.array(Intervals.given(self.low, self.high))
+        if private.any():
+            found, spent = private_box(rows.selected(np.flatnonzero(private)), budget, BOUNDS_SHARE)
+            intervals[:, private] = found
+            budget = budget.rest(spent)
+        if self.search is not None and given.any():
+            part, others = rows.selected(np.flatnonzero(given)), bool(private.any())
+            low, high = self.low[given], self.high[given]
+            found, budget = self.search(part, low, high, budget, _SHARE_WITHIN, others)
+            intervals[:, given] = found
+        found = Intervals(*intervals)
+        if self.lengths is not None:
+            found = found.in_units(self.lengths)
+        return found.box(self.one_unit), budget
+
+    def remedy(self, box: Box) -> str:
+        """What the caller can do if many rows lie outside the box that was found."""
+        if n_private := int(self.private.sum()):
+            return (
+                f"public bounds (the noise hides the bounds of {n_private} columns), fewer "
+                "columns, or a larger epsilon"
+            )
+        if np.array_equal((self.low, self.high), (box.low, box.high)):
+            return "wider bounds, or none"
+        return (
+            "a larger epsilon, or fewer columns (within your bounds, the fit estimates narrower "
+            "ones, with noise)"
+        )
