@@ -73,6 +73,18 @@ def test_private_estimator_takes_any_bounds_or_refuses_them_unpaid(estimator):
         assert paid_and_lost(estimator.set_params(bounds=bounds), learn) is None, bounds
 
 
+MEASURED = [each for each in ROWS if "units" in each.get_params()]
+
+
+@pytest.mark.parametrize("estimator", MEASURED, ids=lambda kind: type(kind).__name__)
+def test_private_estimator_takes_any_units_or_refuses_them_unpaid(estimator):
+    # A rule of one column leaves the other one its units. Nothing may overflow after the payment.
+    for bounds in ((-1e89, 1e89), (0, 1e90), (0, 1e-90), ([0, 0], [1e-90, 1e90]), None):
+        for units in ([1, 1e-9], [1e-9, 1], [1, 1e-12], [1e300, 1e295], [5e-324, 1]):
+            given = estimator.set_params(bounds=bounds, units=units)
+            assert paid_and_lost(given, learn) is None, (bounds, units)
+
+
 @pytest.mark.laws
 @pytest.mark.parametrize("shape", ["cube", "box"])
 def test_private_bounds_takes_any_start_or_refuses_it_unpaid(shape):

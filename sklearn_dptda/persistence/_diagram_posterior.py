@@ -68,8 +68,10 @@ class DiagramPosterior:
     persistence exceeds three scales of noise are counted, because no release shows shorter ones.
     Their number in each dimension has a Poisson law, whose mean is a third of
     ``expected_features``, as much or three times as much. Their persistences are log-uniform, and
-    their births are uniform. If the exact diagram has many more features, points are less certain
-    than stated.
+    their births are uniform. If the exact diagram has many more features, or four and more of about
+    the same length, points are less certain than stated: a release shows features of one length
+    together or not at all, and noise may be as long as the missed ones. For such shapes, release
+    the cloud by :class:`PrivateCloud`.
 
     Examples
     --------

@@ -321,18 +321,23 @@ class _ImportanceSampler:
         by_class = np.concatenate([b.log_density for b in self._batches]) + np.log(mixture)
         log_density = np.logaddexp.reduce(by_class, axis=1)
         log_weights = np.concatenate([b.log_target for b in self._batches]) - log_density
-        weights = np.exp(log_weights - log_weights.max(initial=-math.inf))
+        largest = log_weights.max(initial=-math.inf)
+        # If no draw agrees with the release, none has a weight.
+        some = largest > -math.inf
+        weights = np.exp(log_weights - largest) if some else np.zeros(len(log_weights))
         weights /= max(weights.sum(), 1.0)
         births = [b.births for b in self._batches if b.births is not None]
         draws = Draws(
             [_joined([b.features[q] for b in self._batches]) for q in range(len(self.proposals))],
             np.concatenate(births) if births else None,
             weights,
-            1 / float((weights**2).sum()) if len(weights) else 0.0,
+            1 / float((weights**2).sum()) if weights.any() else 0.0,
             self.n_draws,
         )
-        explained = weights[:, None] * np.exp(by_class - log_density[:, None])
-        self.classes = 0.8 * explained.sum(axis=0) + 0.2 / len(mixture)
+        explained = np.zeros(by_class.shape)
+        if weights.any():
+            explained = weights[:, None] * np.exp(by_class - log_density[:, None])
+            self.classes = 0.8 * explained.sum(axis=0) + 0.2 / len(mixture)
         self._draws, self._explained = draws, explained
         return draws
 

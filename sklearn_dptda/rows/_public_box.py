@@ -22,7 +22,7 @@ Search: TypeAlias = Callable[
 # bounds within given ones.
 BOUNDS_SHARE, _SHARE_WITHIN = 0.2, 0.1
 # Units of more unequal columns could not be computed with in floating-point numbers.
-_LEAST_RATIO = 1e-12
+_LEAST_RATIO = 1e-9
 
 
 @dataclass(frozen=True)

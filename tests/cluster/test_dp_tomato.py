@@ -551,7 +551,7 @@ def test_dp_tomato_has_cells_in_columns_that_are_nearly_constant(rng):
     for other in (np.full(4000, 0.3), 1e-3 * x, rng.random(4000) < 0.001):
         private = DPToMATo(bounds=(-1, 1), random_state=0).fit(np.c_[x, other])
         assert private.n_clusters_ == 2 and min(private.counts_.shape) >= 12
-    wide = DPToMATo(units=[1e-12, 1], bounds=(-1, 1), random_state=0).fit(np.c_[x, x])
+    wide = DPToMATo(units=[1e-9, 1], bounds=(-1, 1), random_state=0).fit(np.c_[x, x])
     assert wide.counts_.size <= 2 * 48**2
     four_to_one = DPToMATo(n_bins=8, units=[0.25, 1], bounds=(-1, 1), random_state=0)
     assert four_to_one.fit(np.c_[x, x]).counts_.shape == (16, 4)

@@ -462,3 +462,12 @@ def test_intervals_are_those_of_the_feature_that_belongs_to_the_point():
     released = ReleasedDiagrams([steps], (1,), public, upper, 0.0, False)
     (interval,) = released.posterior(3.0).interval()
     assert np.ptp(interval[0], axis=1).max() < 0.15 * upper
+
+
+def test_posterior_has_no_answer_if_no_draw_agrees(filtration, monkeypatch):
+    private = PrivatePersistence(5.0, random_state=0)
+    diagrams = private.fit_transform([filtration])
+    decay = Likelihood.log_decay
+    monkeypatch.setattr(Likelihood, "log_decay", lambda self, d: decay(self, d) - math.inf)
+    (posterior,) = private.posterior(diagrams, expected_features=9.0)
+    assert not posterior.converged and "only 0 of" in posterior.message
