@@ -39,6 +39,7 @@ from sklearn_dptda.cluster._noisy_steps import (
     mixture_steps,
     moved_centres,
     steps_and_floor,
+    worthwhile_components,
     worthwhile_steps,
 )
 from sklearn_dptda.cluster._standardise import Standardised, standardise
@@ -191,6 +192,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         self.units_ = box.unit * data.scales
         share, left = RULES.kmeans_share, 1 - RULES.kmeans_share
         n = self._n_start()
+        if merged and self.n_components is None and n is not None:
+            n = max(n, worthwhile_components(data, share))
         n_steps = self._n_kmeans_steps or worthwhile_steps(data, n, share)
         start = moved_centres(data, n, n_steps, share=share, rng=rng, merged=merged)
         floor = RULES.floor

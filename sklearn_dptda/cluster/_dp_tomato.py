@@ -46,9 +46,12 @@ _DEFAULT_CELLS = 1 << 12
 # From the third one, they are fine if the number of clusters is given. Then the share of the budget
 # for the number of rows.
 _COARSE_BELOW, _FINE_IN_FOUND, _FINE_FOR_GIVEN, _COUNT_SHARE = 700, 1000, 4000, 0.02
-# Sides of a box within this factor of one another are taken for lengths in one unit, since a search
-# for bounds rounds them by as much.
-_ONE_UNIT = 2.0
+# Sides of a box within this factor of one another are taken for lengths in one unit: cubes tell
+# shapes best, and cost clusters of columns in unlike units little.
+_ONE_UNIT = 8.0
+# With more columns than have a usual number of cells, an axis has at most this many times as many
+# cells as another.
+_LITTLE_UNEQUAL = 2.0
 # Cubes are at most this many times as many as the usual number of cells.
 _MORE_CELLS = 2.0
 # An axis has at most this many times as many cells as another, in up to three dimensions. With
@@ -61,6 +64,8 @@ _FEWEST_INTEGERS = 5
 _SURE_PARTS = 1.5
 # Bounds narrower than this share of the given ones count as found privately.
 _NARROWER = 0.99
+# Least share of the rows for which bounds within given ones become wider by the factor sqrt(2).
+_LEAST_GAIN = 0.013
 # Share for the number of rows, of what is spent on intervals within given bounds.
 _ROW_COUNT_SHARE = 0.1
 # With more columns or more cells than these, a histogram holds more noise than rows and takes long.
@@ -96,8 +101,8 @@ class DPToMATo(PrivateRowsEstimator):
         give the type ``int`` to columns that are whole numbers by their meaning.
     units : {"columns", "bounds"} or array-like of shape (n_features,), default="columns"
         What distances measure. ``"columns"``: the cells are cubes if no side of the given box, or
-        of the found one, is over twice as long as another. ``"bounds"``: they have the proportions
-        of ``bounds``. An array contains public lengths that count as one: the cells are cubes in
+        of the found one, is over eight times as long as another. ``"bounds"``: they have the
+        proportions of ``bounds``. An array contains public lengths that count as one: the cells are cubes in
         these, as far as columns of integers allow for it. A given ``n_bins`` is then the geometric
         mean of their numbers along the axes.
     threshold : float, default=2.0
@@ -247,7 +252,7 @@ class DPToMATo(PrivateRowsEstimator):
         # longer sides. If there are rows enough, the shortest side keeps its number of cells, as
         # far as this does not make too many.
         lengths = sides / units
-        most = _MOST_UNEQUAL if len(sides) in _BINS else _ONE_UNIT
+        most = _MOST_UNEQUAL if len(sides) in _BINS else _LITTLE_UNEQUAL
         lengths = np.maximum(lengths, lengths.max() / most)
         lengths = lengths / np.exp(np.log(lengths).mean())
         usual = bins == _BINS.get(len(sides), (0, 0, 0))[1]
@@ -320,6 +325,7 @@ class DPToMATo(PrivateRowsEstimator):
             adjacency=budget.adjacency,
             n=max(int(counts[0]), 1),
             noise=budget.noise,
+            least_gain=_LEAST_GAIN,
         )
         return Intervals.given(low, high), budget.rest(share)
 

@@ -310,7 +310,8 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
         at least 1.25 nats, which can be a single one.
     n_components : int, default=None
         Number of components of the mixture at the start. It is public. None: four
-        more than ``n_clusters``, if you give it. Otherwise four more than the number
+        more than ``n_clusters``, if you give it, or up to 32 if there are few columns and a
+        noisy number of rows is large. Otherwise four more than the number
         of clusters of private cells, if this number is clear and larger than eight,
         and eight if not.
     %(epsilon)s

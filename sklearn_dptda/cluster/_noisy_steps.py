@@ -53,6 +53,11 @@ class _StepRules:
     fewest_cells: int = 2
     most_cells: int = 6
     most_cells_to_count: int = 512
+    # Rows of a component in two columns, in standard deviations of the noise of a count in one of
+    # eight steps, and largest number of components that are to be merged into fewer clusters. In
+    # ``d`` columns, they have ``d**2 / 4`` times as many rows, because shapes have more to be told.
+    rows_of_component: float = 9.0
+    most_components: int = 32
     # Number of additional centres if clusters were counted and are to be merged.
     spare: int = 4
     # The number of clusters of cells is clear if a length of Ward's linkage is this many times the
@@ -301,6 +306,13 @@ def moved_centres(
             # Cells of a constant column coincide, and the steps move the centres of empty clusters.
             centres = kmeans.fit(cells, sample_weight=weights).cluster_centers_
     return kmeans_steps(data, centres, n_steps - n_first, share=share - first, rng=rng)
+
+
+def worthwhile_components(data: Standardised, share: float) -> int:
+    """Number of components to be merged that there are rows enough for."""
+    rows = data.n_rows / _noise_of_count(data.budget, share / 8)
+    each = RULES.rows_of_component * data.n_features**2 / 4
+    return int(min(rows / each, RULES.most_components))
 
 
 def worthwhile_steps(data: Standardised, n: int | None, share: float) -> int:

@@ -96,11 +96,13 @@ class _HistogramRules:
     spare_cells: int = 4
     parts_per_octave: int = 2
     octaves: int = 40
-    # Smallest and largest share of the rows beyond the far quantiles (the noise decides which one
-    # is used), and the share beyond one standard deviation of a normal column.
-    far: tuple[float, float] = (0.01, 0.08)
-    near: tuple[float, float] = (0.16, 0.16)
-    # Number of rows beyond a far quantile, in standard deviations of the noise.
+    # Share of the rows beyond the far quantiles, and beyond one standard deviation of a normal
+    # column. They are the same for any noise: with a smaller share for less noise, an interval
+    # would reach farther out to rows that are no part of any cluster, the larger epsilon is.
+    far: float = 0.08
+    near: float = 0.16
+    # Number of rows beyond a far quantile, in standard deviations of the noise, from which on the
+    # quantile is visible.
     worth: float = 4.0
     # Half width of a box, in standard deviations of a normal column. One row in 5,000 is outside.
     half_width: float = 3.55
@@ -115,11 +117,11 @@ class _HistogramRules:
     generous: float = 1 / 5
     sure_rows: float = 2.0
     # Intervals that are narrower than the given ones by this factor are rejected if more than the
-    # share ``reaching`` of the rows lies beyond ``far_out`` times the interval. Few rows of a
-    # lognormal distribution do.
+    # share ``reaching`` of the rows lies beyond ``far_out`` times the interval: as many as
+    # the far quantiles leave out.
     much_narrower: float = 1 / 16
     far_out: float = 4.0
-    reaching: float = 0.0025
+    reaching: float = 0.08
     # Largest end of an interval that is a unit, in half widths of the given bounds. These contain
     # all rows, and noise may extrapolate an interval far beyond them.
     beyond_ends: float = 1.1
@@ -401,7 +403,7 @@ def _reaches_out(
 def rows_for_box(n_features: int, budget: FitBudget, share: float) -> float:
     """Number of rows below which the noise hides the far quantiles of a column."""
     sd = budget.deviation(budget.scale_of_counts(n_features, _BOX.distances * share))
-    return _BOX.worth * sd / _BOX.far[1]
+    return _BOX.worth * sd / _BOX.far
 
 
 def _middle(
@@ -474,10 +476,10 @@ def _ends(counts: FloatArray, sd: float, n: float) -> tuple[float, float]:
     """Ends of a column's interval, in units of the reach."""
     n, least = max(n, 3 * sd, 1.0), _sizes_of_parts()[-2]
     sides = np.split(counts, 2)
-    (low, below), (high, above) = (_quantile(side, _BOX.far, sd, n) for side in sides)
-    inner = sum(_quantile(side, _BOX.near, sd, n)[0] for side in sides) / 2
+    low, high = (_quantile(side, _BOX.far, sd, n) for side in sides)
+    inner = sum(_quantile(side, _BOX.near, sd, n) for side in sides) / 2
     outer = max((low + high) / 2, least)
-    z = norm.isf((below + above) / 2)
+    z = norm.isf(_BOX.far)
     exponent = math.log(outer / np.clip(inner, least, outer)) / math.log(z)
     half = outer * (_BOX.half_width / z) ** np.clip(exponent, *_BOX.tails)
     return (high - low) / 2 - half, (high - low) / 2 + half
@@ -499,16 +501,12 @@ def _spread(counts: FloatArray, sd: float) -> float:
     return math.sqrt(max(square - mean**2, 0.0))
 
 
-def _quantile(
-    counts: FloatArray, shares: tuple[float, float], sd: float, n: float
-) -> tuple[float, float]:
-    """Distance beyond which a share of the rows lies, and this share, between two ``shares``."""
+def _quantile(counts: FloatArray, share: float, sd: float, n: float) -> float:
+    """Distance beyond which a share of the rows lies."""
     start, _ = standing_out(counts, sd)
     counts, edges = counts[start:], _sizes_of_parts()[start:]
-    sums, noise = np.cumsum(counts), _BOX.worth * sd * np.sqrt(np.arange(1, len(counts) + 1))
-    wanted = np.clip(noise, shares[0] * n, shares[1] * n)
+    sums, wanted = np.cumsum(counts), share * n
     enough = sums >= wanted
     cell = int(enough.argmax()) if enough.any() else len(counts) - 1
-    part = (wanted[cell] - sums[cell] + counts[cell]) / max(counts[cell], 1e-9)
-    place = edges[cell] + np.clip(part, 0.0, 1.0) * (edges[cell + 1] - edges[cell])
-    return place, wanted[cell] / n
+    part = (wanted - sums[cell] + counts[cell]) / max(counts[cell], 1e-9)
+    return float(edges[cell] + np.clip(part, 0.0, 1.0) * (edges[cell + 1] - edges[cell]))

@@ -121,10 +121,13 @@ def private_cubes(
     adjacency: Adjacency,
     n: int,
     noise: NoiseSource,
+    least_gain: float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Lower and upper bounds of all columns: a cube for each part of them, for ``epsilon`` each.
 
-    ``start`` contains public bounds, or is None. ``n`` is the public or private number of rows.
+    ``start`` contains public bounds, or is None. ``n`` is the public or private number of rows. A
+    cube of the next size must contain a share of them more of at least ``least_gain``, however
+    small the noise is.
     """
     # A replaced row may increase some costs and decrease others. An added or removed row changes
     # all costs in the same direction.
@@ -140,7 +143,8 @@ def private_cubes(
         else:
             corner, width = start[0][columns], float((start[1] - start[0])[columns].max())
         rate = left / directions
-        low[columns], side = shifted_cube(part, corner, width, rate, n, noise, directions)
+        given = part, corner, width, rate, n, noise, directions, least_gain
+        low[columns], side = shifted_cube(*given)
         high[columns] = low[columns] + side
     return low, high
 
@@ -261,6 +265,7 @@ def shifted_cube(
     n: int,
     noise: NoiseSource,
     directions: int = 1,
+    least_gain: float = 0.0,
 ) -> tuple[FloatArray, float]:
     """Lower corner and side of a cube; a record changes costs in one or both ``directions``."""
     d = len(low)
@@ -272,6 +277,9 @@ def shifted_cube(
     while levels[-1].nats > _MOST_NATS:
         levels.pop()
     each, few = _price(rate, n, len(levels), d), int(CUBE.few * n)
+    if math.isfinite(rate):
+        # Without noise and without privacy, the cube contains every row.
+        each = max(each, int(least_gain * n))
     level, corner = noise.cross(
         _cubes_of_many(levels, rows.sum(partial(_in_cells, levels=levels[-2:])), few),
         partial(_drawn_cube, levels=levels, each=each, few=few, rate=rate, noise=noise),
