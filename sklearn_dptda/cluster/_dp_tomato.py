@@ -102,9 +102,9 @@ class DPToMATo(PrivateRowsEstimator):
     units : {"columns", "bounds"} or array-like of shape (n_features,), default="columns"
         What distances measure. ``"columns"``: the cells are cubes if no side of the given box, or
         of the found one, is over eight times as long as another. ``"bounds"``: they have the
-        proportions of ``bounds``. An array contains public lengths that count as one: the cells are cubes in
-        these, as far as columns of integers allow for it. A given ``n_bins`` is then the geometric
-        mean of their numbers along the axes.
+        proportions of ``bounds``. An array contains public lengths that count as one: the cells are
+        cubes in these, as far as columns of integers allow for it. A given ``n_bins`` is then the
+        geometric mean of their numbers along the axes.
     threshold : float, default=2.0
         Number of standard deviations by which both sides of a saddle must stand out from it
         to be two clusters, if ``n_clusters`` is None. If it is given, parts that stand out
