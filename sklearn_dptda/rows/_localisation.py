@@ -99,7 +99,7 @@ class _HistogramRules:
     # Share of the rows beyond the far quantiles, and beyond one standard deviation of a normal
     # column. They are the same for any noise: with a smaller share for less noise, an interval
     # would reach farther out to rows that are no part of any cluster, the larger epsilon is.
-    far: float = 0.08
+    far: float = 0.06
     near: float = 0.16
     # Number of rows beyond a far quantile, in standard deviations of the noise, from which on the
     # quantile is visible.
@@ -117,8 +117,8 @@ class _HistogramRules:
     generous: float = 1 / 5
     sure_rows: float = 2.0
     # Intervals that are narrower than the given ones by this factor are rejected if more than the
-    # share ``reaching`` of the rows lies beyond ``far_out`` times the interval: as many as
-    # the far quantiles leave out.
+    # share ``reaching`` of the rows lies beyond ``far_out`` times the interval: about
+    # as many as the far quantiles leave out.
     much_narrower: float = 1 / 16
     far_out: float = 4.0
     reaching: float = 0.08

@@ -194,7 +194,8 @@ def test_private_clusters_do_not_depend_on_given_bounds(kind, factor):
             scores[-1].append(adjusted_rand_score(y, model.predict(X)))
             low, high = model.bounds_
             assert (low >= bounds[0]).all() and (high <= bounds[1]).all()
-            assert ((high - low) / (2 * half) < 1.5).all()
+            # Intervals are extrapolated from quantiles at 6 % of the rows.
+            assert ((high - low) / (2 * half) < 1.6).all()
             assert "bounds, the share" in model.privacy_guarantee_.released
     assert np.median(scores[1]) > np.median(scores[0]) - 0.05
 
@@ -268,14 +269,15 @@ def _farthest(part):
 def test_box_within_keeps_bounds_that_rows_reach(norm):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(60_000, 3))
-    rows[:420, 0] = rng.uniform(-1000, 1000, 420)
+    # More rows than the far quantiles leave out; fewer would be no reason to keep the bounds.
+    rows[:7000, 0] = rng.uniform(-1000, 1000, 7000)
     low, high = np.array([-1000.0, -1000.0, -4.0]), np.array([1000.0, 1000.0, 4.0])
     for seed in range(3):
         found, _ = box_within(Rows.of_array(rows), low, high, seeded(norm, seed), 0.1)
         left, right = found.low, found.high
         # Columns that are much narrower are accepted or rejected together.
         np.testing.assert_array_equal([left[:2], right[:2]], [low[:2], high[:2]])
-        without = Rows.of_array(rows[420:])
+        without = Rows.of_array(rows[6000:])
         found, _ = box_within(without, low, high, seeded(norm, seed), 0.1)
         left, right = found.low, found.high
         assert (right[:2] < 20).all() and (left[:2] > -20).all()
