@@ -61,17 +61,24 @@ class DecayTable:
 
     def __init__(self, numerator: int, denominator: int, n_levels: int) -> None:
         self.rate = numerator / denominator
-        _, ratio = exp_bounds(Fraction(numerator, denominator), _MANTISSA_BITS)
-        mantissas, exponents = [1 << _MANTISSA_BITS], [0]
-        while len(mantissas) < n_levels:
+        one = 1 << _MANTISSA_BITS
+        _, self._ratio = exp_bounds(Fraction(numerator, denominator), _MANTISSA_BITS)
+        # The rate of the rounded weights. The logarithm of a number near 1 would not be accurate.
+        near = 2 * self._ratio > one
+        self.decay = -(math.log1p((self._ratio - one) / one) if near else log(self._ratio / one))
+        self.n_levels = n_levels
+
+    @cached_property
+    def _rounded(self) -> tuple[list[int], list[int]]:
+        """Mantissas and negative exponents of the weights. Bounds of errors do not need them."""
+        ratio, mantissas, exponents = self._ratio, [1 << _MANTISSA_BITS], [0]
+        while len(mantissas) < self.n_levels:
             # The shift keeps the length of the mantissa constant.
             product = mantissas[-1] * ratio
             shift = product.bit_length() - (_MANTISSA_BITS + 1)
             mantissas.append(-(-product >> shift))
             exponents.append(exponents[-1] + _MANTISSA_BITS - shift)
-        self._mantissas = mantissas
-        self._exponents = exponents
-        self.n_levels = n_levels
+        return mantissas, exponents
 
     def weight(self, r: int, last: int = -1) -> int:
         """Return the weight of level ``r``, zero beyond the last level.
@@ -80,12 +87,18 @@ class DecayTable:
         """
         if r >= self.n_levels:
             return 0
-        return self._mantissas[r] << (self._exponents[last] - self._exponents[r])
+        mantissas, exponents = self._rounded
+        return mantissas[r] << (exponents[last] - exponents[r])
 
     def level_below(self, r: int, bits: int) -> int:
-        """Return the first level whose weight is ``2**-bits`` of that of ``r``, or the last one."""
-        r = min(r, self.n_levels - 1)
-        return min(bisect_left(self._exponents, self._exponents[r] + bits), self.n_levels - 1)
+        """Return the first level whose exponent is larger than that of ``r`` by so many bits.
+
+        If there is none, return the last level.
+        """
+        per_level, last = self.decay / log(2), self.n_levels - 1
+        # Exponents are rounded up.
+        least = math.ceil(per_level * min(r, last)) + bits - 1
+        return last if least >= per_level * last else math.floor(least / per_level) + 1
 
 
 @lru_cache(maxsize=64)
