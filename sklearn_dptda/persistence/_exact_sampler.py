@@ -221,6 +221,8 @@ class DiagramBall:
         # Births minus deaths are increasing, so the longest points come first.
         self._shortness = (self.points[:, 0] - self.points[:, 1]).tolist()
         self._tuples = [tuple(point) for point in self.points.tolist()]
+        # By the number of forced points.
+        self._columns: dict[int, ManyColumns] = {}
 
     def apart(self, other: DiagramBall) -> float:
         """Return the largest difference of the levels of a diagram: the bottleneck distance."""
@@ -282,7 +284,9 @@ class DiagramBall:
         """Return the weight of the region below the column tops, an exact integer."""
         if self._few_free(n_forced):
             return weight_below_few(self._tuples[n_forced:], r, self.measure)
-        return int(weight_below(self.column_tops(n_forced, r), self.measure)[-1])
+        if n_forced not in self._columns:
+            self._columns[n_forced] = ManyColumns(self.points[n_forced:])
+        return self._columns[n_forced].weight_below(r, self.measure)
 
 
 @lru_cache(maxsize=64)
@@ -552,6 +556,45 @@ def weight_below_few(points: Sequence[Point], r: int, measure: BaseMeasure) -> i
         weight += measure.staircase(top - start) - measure.staircase(top - stop)
         weight -= diagonal(start, stop)
     return weight
+
+
+class ManyColumns:
+    """The columns of births below the tops that many points raise, in time of the points alone.
+
+    The largest death of points within ``r`` of a birth is the larger of two entries of a table,
+    which has the largest deaths of ``2**k`` points from each one on, in the order of births.
+    """
+
+    def __init__(self, points: IntArray) -> None:
+        points = points[np.argsort(points[:, 0])]
+        self._births, deaths = points.T.copy()
+        table = [deaths]
+        while 2 ** len(table) <= len(deaths):
+            last, width = table[-1], 2 ** (len(table) - 1)
+            table.append(np.append(np.maximum(last[:-width], last[width:]), last[-width:]))
+        self._table = np.array(table)
+        # Exponents of the largest powers of two that numbers of points contain.
+        self._powers = np.array([max(n.bit_length() - 1, 0) for n in range(len(deaths) + 1)])
+
+    def weight_below(self, r: int, measure: BaseMeasure) -> int:
+        """Return the total weight of all columns, as :func:`weight_below_few` does."""
+        size, column, staircase = measure.size, measure.column(2 * r), measure.staircase
+        # Runs of births that are within r of the same points.
+        ends = np.concatenate([[0], self._births - r, self._births + (r + 1), [size]])
+        ends = np.sort(np.minimum(np.maximum(ends, 0), size))
+        start, stop = ends[:-1], ends[1:]
+        first = np.searchsorted(self._births, start - r)
+        last = np.searchsorted(self._births, start + r, side="right")
+        power = self._powers[last - first]
+        first_of_two = np.minimum(first, len(self._births) - 1)
+        deaths = np.maximum(self._table[power, first_of_two], self._table[power, last - 2**power])
+        top = np.where(last > first, np.minimum(deaths + r, size), 0)
+        # Tops are those of the points up to one birth, then those of the diagonal, which are
+        # limited by the end of the grid from another one on.
+        raised = np.minimum(np.maximum(top - 2 * r, start), stop)
+        bend = np.minimum(np.maximum(size - 2 * r, raised), stop)
+        weights = staircase(top - start) - staircase(top - raised) + (bend - raised) * column
+        return int((weights + staircase(size - bend) - staircase(size - stop)).sum())
 
 
 def _diagonal_tops(size: int, r: int) -> IntArray:
