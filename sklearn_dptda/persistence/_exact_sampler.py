@@ -42,8 +42,8 @@ _MANTISSA_BITS = 128
 # speed.
 _LEVEL_ACCEPTANCE = 5
 _MAX_BLOCKS = 400
-# Up to this number of free points, runs of births are faster than arrays over all births.
-_MOST_POINTS_FOR_RUNS = 16
+# Up to this number of free points, runs of births are faster than arrays.
+_MOST_POINTS_FOR_RUNS = 24
 # The label of a slot that serves no group.
 FREE = -1
 # Birth and death, and the inclusive corners ``b0, b1, d0, d1`` of a rectangle, in grid units.
@@ -540,21 +540,22 @@ def weight_below(tops: IntArray, measure: BaseMeasure) -> IntArray:
 
 def weight_below_few(points: Sequence[Point], r: int, measure: BaseMeasure) -> int:
     """Return the total weight of all columns in closed form, without arrays over all births."""
-    size, column = measure.size, measure.column(2 * r)
+    size, column, staircase = measure.size, measure.column(2 * r), measure.staircase
+    # Heights of tops that no point raises are 2 r up to this birth, and limited by the end of the
+    # grid from there on.
+    bend = size - 2 * r
 
     def diagonal(start: int, stop: int) -> int:
         """Return the weight of a run of births below tops that no point raises."""
-        # Heights are 2 r up to this birth, and limited by the end of the grid from there on.
-        bend = min(max(size - 2 * r, start), stop)
-        weight = (bend - start) * column
-        if bend < stop:
-            weight += measure.staircase(size - bend) - measure.staircase(size - stop)
-        return weight
+        if stop <= bend:
+            return (stop - start) * column
+        if start < bend:
+            return (bend - start) * column + staircase(size - bend) - staircase(size - stop)
+        return staircase(size - start) - staircase(size - stop)
 
     weight = diagonal(0, size)
     for start, stop, top in _raised_runs(points, r, size):
-        weight += measure.staircase(top - start) - measure.staircase(top - stop)
-        weight -= diagonal(start, stop)
+        weight += staircase(top - start) - staircase(top - stop) - diagonal(start, stop)
     return weight
 
 
@@ -603,27 +604,37 @@ def _diagonal_tops(size: int, r: int) -> IntArray:
 
 def _raised_runs(points: Sequence[Point], r: int, size: int) -> Iterator[tuple[int, int, int]]:
     """Yield disjoint runs of births whose tops are above those of the diagonal, and their tops."""
-    raised = [
-        (min(d + r, size), max(b - r, 0), min(b + r, d - r - 1, size - 1) + 1) for b, d in points
-    ]
+    raised = []
+    # Comparisons, because min and max take most of the time of a draw's preparations.
+    for b, d in points:
+        first = b - r if b > r else 0
+        last = b + r + 1 if b + r < size else size
+        if d - r < last:
+            last = d - r
+        if first < last:
+            raised.append((d + r if d + r < size else size, first, last))
     raised.sort(reverse=True)
     # Disjoint runs in order. No later point raises them, because the highest tops come first.
     done: list[tuple[int, int]] = []
     for top, first, last in raised:
-        if first >= last:
-            continue
-        start, apart, low, high = first, [], first, last
+        start, before, after, low, high = first, [], [], first, last
         for run in done:
-            if run[1] < first or run[0] > last:
-                apart.append(run)
-                continue
-            if start < run[0]:
-                yield start, run[0], top
-            start = max(start, run[1])
-            low, high = min(low, run[0]), max(high, run[1])
+            begin, end = run
+            if end < first:
+                before.append(run)
+            elif begin > last:
+                after.append(run)
+            else:
+                if start < begin:
+                    yield start, begin, top
+                if begin < low:
+                    low = begin
+                start = end
+                if end > high:
+                    high = end
         if start < last:
             yield start, last, top
-        done = sorted([*apart, (low, high)])
+        done = [*before, (low, high), *after]
 
 
 def square_around(point: Point, r: int, top: int) -> Square:
