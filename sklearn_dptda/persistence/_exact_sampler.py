@@ -762,8 +762,8 @@ class BaseMeasure:
         """Return the weight of the ``height`` lowest points above one birth, also for arrays."""
         return height * (height + 1) // 2 if self.linear else height
 
-    def staircase(self, height: int) -> int:
-        """Return the total weight of columns of heights ``0, ..., height``."""
+    def staircase(self, height: Any) -> Any:
+        """Return the total weight of columns of heights ``0, ..., height``, also for arrays."""
         if self.linear:
             return height * (height + 1) * (height + 2) // 6
         return height * (height + 1) // 2
