@@ -4,9 +4,9 @@ import json
 from functools import cached_property
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from sklearn_dptda._cli._diagram_commands import SCALE_ARGUMENT, by_person, in_units
+from sklearn_dptda._cli._output import new_figure
 from sklearn_dptda._cli._paid_run import PayingCommand
 from sklearn_dptda._cli._read_points import TABLE_ARGUMENTS
 from sklearn_dptda.filtration import DTMFiltration, PrivateCloud
@@ -143,7 +143,7 @@ class Cloud(PayingCommand):
             collection = {"type": "FeatureCollection", "features": features}
             path.write_text(json.dumps(collection), encoding="utf-8")
         elif path.suffix == ".png":
-            figure = Figure(figsize=(5.4, 4.4), layout="constrained")
+            figure = new_figure(5.4, 4.4)
             self.picture().plot(figure.subplots())
             figure.savefig(path, dpi=150)
         else:

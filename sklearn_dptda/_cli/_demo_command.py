@@ -3,11 +3,10 @@
 import textwrap
 
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 from sklearn_dptda._cli._command import Command, at_least_one
-from sklearn_dptda._cli._output import output_folder, rounded_probability, slow
+from sklearn_dptda._cli._output import new_figure, output_folder, rounded_probability, slow
 from sklearn_dptda._cli._terminal import say
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import DTMFiltration
@@ -111,7 +110,7 @@ def _digit_ink(digit):
 def _draw(drawn, epsilon, path):
     """Draw the functions and the diagrams, one row of panels for each data set."""
     # A narrow picture can be read on a phone.
-    figure = Figure(figsize=(8.4, 4.1 * len(drawn)), layout="constrained")
+    figure = new_figure(8.4, 4.1 * len(drawn))
     axes = figure.subplots(len(drawn), 2)
     finite = [d[d[:, 1] < row[2].upper] for row in drawn for d in row[3].reference]
     limit = 1.3 * max(float(d.max()) for d in finite if len(d))

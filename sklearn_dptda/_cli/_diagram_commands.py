@@ -7,11 +7,10 @@ import math
 from functools import cached_property
 
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda._cli._command import SEVERAL, Command
-from sklearn_dptda._cli._output import output_folder, rounded_probability, slow
+from sklearn_dptda._cli._output import new_figure, output_folder, rounded_probability, slow
 from sklearn_dptda._cli._paid_run import PayingCommand
 from sklearn_dptda._cli._read_points import TABLE_ARGUMENTS
 from sklearn_dptda._cli._terminal import say
@@ -258,7 +257,7 @@ class Diagram(_FunctionCommand):
             lines = (f"{q} {birth!r} {death!r}\n" for q, birth, death, *_ in self._points())
             path.write_text("".join(lines), encoding="utf-8")
         elif path.suffix == ".png":
-            figure = Figure(figsize=(4.6, 4.6), layout="constrained")
+            figure = new_figure(4.6, 4.6)
             display = self.picture().plot(figure.subplots())
             display.ax_.set_title(f"private diagram, epsilon = {self.private.epsilon:g}")
             figure.savefig(path, dpi=150)
@@ -438,7 +437,7 @@ class Plan(Command):
             # An earlier picture is replaced. If it is a link, its target stays.
             path.unlink(missing_ok=True)
             with slow("drawing"):
-                figure = Figure(figsize=(5.4, 3.8), layout="constrained")
+                figure = new_figure(5.4, 3.8)
                 plot_release_plan(plan, figure.subplots())
                 figure.savefig(path, dpi=150)
             say(f"written to {path}")

@@ -7,10 +7,8 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from sklearn_dptda._cli._command import SWITCH, Command
-from sklearn_dptda._cli._output import shown_loss
+from sklearn_dptda._cli._output import new_figure, shown_loss
 from sklearn_dptda._cli._terminal import say
 from sklearn_dptda.plotting._release_report import budget_over_time
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
@@ -147,7 +145,7 @@ def _draw_budget(accountant, path):
         )
     left = [loss.epsilon for loss in budget_over_time(accountant)]
     days = ["start", *(f"{spend.number}\n{spend.time}" for spend in accountant.spends())]
-    figure = Figure(layout="constrained", figsize=(7, 3.5))
+    figure = new_figure(7, 3.5)
     ax = figure.add_subplot()
     ax.plot(left, drawstyle="steps-post", marker="o", markersize=4)
     shown = range(0, len(left), math.ceil(len(left) / _MOST_DAYS))

@@ -43,6 +43,13 @@ def output_folder(name):
     return out
 
 
+def new_figure(width, height):
+    """Return an empty figure, in inches. Only commands that draw wait for matplotlib's import."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def shown_loss(loss):
     """Return the epsilon and the delta of a loss or a guarantee as a text."""
     return f"epsilon={loss.epsilon:g}, delta={loss.delta:g}"

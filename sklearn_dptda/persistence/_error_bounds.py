@@ -1,7 +1,7 @@
 """Error bounds of private diagrams that are known before any release, from public numbers.
 
 The law of a draw is a mixture, over levels, of the base measure on balls. Bounds of the weights of
-balls therefore bound its tails. Everything is computed in integers on the grid of the draw.
+balls therefore bound its tails. Everything is computed on the grid of the draw, as if in integers.
 
 Proof: doc/theory/error_bounds.md, "Tails of the distance".
 Proof: doc/theory/error_bounds.md, "Bounds of the weights".

@@ -1,4 +1,7 @@
-"""Levels that a draw does not exceed, from integer bounds of the weights of balls.
+"""Levels that a draw does not exceed, from bounds of the weights of balls.
+
+The bounds are integers of thousands of bits. Their logarithms decide nearly all comparisons, with a
+bound of their rounding errors. The integers are only computed if a comparison is closer than that.
 
 Proof: doc/theory/error_bounds.md, "Tails of the distance".
 Proof: doc/theory/error_bounds.md, "Bounds of the weights".
@@ -7,14 +10,17 @@ Proof: doc/theory/private_cap.md, "Bounds of its error".
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from itertools import accumulate, chain
+from functools import cached_property, lru_cache, partial, reduce
+from itertools import chain
 from math import comb, perm, prod
-from typing import NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
+import numpy as np
+
+from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.persistence._exact_sampler import BaseMeasure, DecayTable, birth_weights
 
 # Probabilities are rounded up to multiples of this power of one half.
@@ -26,6 +32,67 @@ _SINGLE_LEVELS, _LEVELS_PER_LENGTH = 128, 64
 # block. The largest base measure of 30 points has less than 1,500 bits, so that such levels matter
 # less than the rounding of probabilities. Otherwise, a large epsilon means millions of bits.
 _NEGLIGIBLE_BITS = 4096
+
+
+# Ends of a block.
+_FIRST, _LAST = 0, 1
+# Rounding errors of a logarithm, in units of the last place of the largest one. There are at most
+# 1,000 operations for a volume, and one for each block in a sum.
+_OPERATIONS = 1000
+# Logarithms of the share that a level has of the weights from there on are above minus this number.
+_LEAST_LOG = 100.0
+
+
+class Logs:
+    """Non-negative numbers by their logarithms: floats have too small a range, integers are slow.
+
+    They are added and multiplied with each other, with integers, and with arrays to their right.
+    """
+
+    def __init__(self, logs: FloatArray) -> None:
+        self.logs = logs
+
+    def __add__(self, other: Any) -> "Logs":
+        return Logs(np.logaddexp(self.logs, _logs_of(other)))
+
+    def __mul__(self, other: Any) -> "Logs":
+        return Logs(self.logs + _logs_of(other))
+
+    def __pow__(self, exponent: int) -> "Logs":
+        return Logs(self.logs * exponent)
+
+    def __getitem__(self, places: Any) -> "Logs":
+        return Logs(self.logs[places])
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+
+def _logs_of(numbers: Any) -> Any:
+    """Return the logarithms of an integer, of Logs, or of an array of non-negative numbers."""
+    if isinstance(numbers, Logs):
+        return numbers.logs
+    if isinstance(numbers, int):
+        return math.log(numbers) if numbers else -math.inf
+    with np.errstate(divide="ignore"):
+        return np.log(numbers)
+
+
+# Volumes are integers for an integer level, and Logs for an array of floats.
+Level: TypeAlias = int | FloatArray
+Volume: TypeAlias = int | Logs
+
+
+def _volume(value: Any) -> Any:
+    """Return an integer as it is, and an array by its logarithms."""
+    return value if isinstance(value, int) else Logs(_logs_of(value))
+
+
+def _least(first: Any, second: Any) -> Any:
+    """Return the smaller of two integers, arrays or Logs."""
+    if isinstance(first, Logs):
+        return Logs(np.minimum(first.logs, _logs_of(second)))
+    return min(first, second) if isinstance(first, int) else np.minimum(first, second)
 
 
 @dataclass(frozen=True)
@@ -41,16 +108,16 @@ class DiagramVolumes:
     floor: int
     inside: bool = False
 
-    def highest(self, s: int) -> int:
+    def highest(self, s: Level) -> Any:
         """Bound the weight of a ball of level ``s`` from above.
 
         Each point of the ball is close to a long point, or is short.
         """
         measure = self.measure
         strip = self._strip(s + self.floor)
-        square = (2 * s + 1) ** 2 * (measure.size if measure.linear else 1)
+        square = _volume((2 * s + 1) ** 2 * (measure.size if measure.linear else 1))
         total = _polynomial([_polynomial(c, strip) for c in self._near_and_short], square)
-        return min(total, self.near_diagonal(measure.size))
+        return _least(total, self.near_diagonal(measure.size))
 
     @cached_property
     def _near_and_short(self) -> list[list[int]]:
@@ -65,21 +132,22 @@ class DiagramVolumes:
             for i in range(min(self.most, len(omegas) - 1), -1, -1)
         ]
 
-    def lowest(self, s: int) -> int:
+    def lowest(self, s: Level) -> Any:
         """Bound the weight of a ball of level ``s`` from below.
 
         It is zero if the level is too small for short points to be arbitrary.
         """
-        if s < self.floor or self.most > self.measure.max_points:
+        if self.most > self.measure.max_points:
             return 0
         strip = self._strip(s)
-        return min(self._with_forced(s, j, strip) for j in range(self.most + 1))
+        balls = [self._with_forced(s, j, strip) for j in range(self.most + 1)]
+        return reduce(_least, balls) * (s >= self.floor)
 
-    def near_diagonal(self, r: int) -> int:
+    def near_diagonal(self, r: Level) -> Any:
         """Return the weight of the diagrams whose points are all within ``r`` of the diagonal."""
         return _polynomial(self.measure.count_weights[::-1], self._strip(r))
 
-    def _with_forced(self, s: int, j: int, strip: int) -> int:
+    def _with_forced(self, s: Level, j: int, strip: Volume) -> Any:
         """Bound the weight of a ball from below if ``j`` points are longer than ``2 s``.
 
         The first points of a tuple are matched to these, in order. The others are near the
@@ -87,15 +155,15 @@ class DiagramVolumes:
         """
         # If the end of the range cuts a square, the quarter towards the middle remains.
         side = 2 * s + 1 if self.inside else s + 1
-        square = side**2 * (s + 1 if self.measure.linear else 1)
+        square = _volume(side**2 * (s + 1 if self.measure.linear else 1))
         return square**j * _polynomial(self.measure.count_weights[j:][::-1], strip)
 
-    def _strip(self, r: int) -> int:
+    def _strip(self, r: Level) -> Any:
         """Return the weight of the points within ``r`` of the diagonal."""
-        size, width = self.measure.size, min(2 * r, self.measure.size)
+        size, width = self.measure.size, _least(2 * r, self.measure.size)
         # Births with a full column of deaths above them.
         full = size - width
-        return full * self.measure.column(width) + self.measure.staircase(width)
+        return _volume(full * self.measure.column(width) + self.measure.staircase(width))
 
 
 @dataclass(frozen=True)
@@ -106,19 +174,26 @@ class BirthVolumes:
     inside: bool = False
     decay: int = 0
 
-    def highest(self, s: int) -> int:
+    def highest(self, s: Level) -> Any:
         """Bound the weight of the births within ``s`` from above."""
-        return birth_weights(self.size, self.decay)[min(2 * s, self.size) + 1]
+        return _volume(self._below(_least(2 * s, self.size) + 1))
 
-    def lowest(self, s: int) -> int:
+    def lowest(self, s: Level) -> Any:
         """Bound the weight of the births within ``s`` from below."""
-        below = birth_weights(self.size, self.decay)
-        return below[-1] - below[self.size - min(2 * s if self.inside else s, self.size)]
+        above = self._below(self.size - _least(2 * s if self.inside else s, self.size))
+        return _volume(self._below(self.size + 1) - above)
+
+    def _below(self, births: Level) -> Any:
+        """Return the weight of the births below some."""
+        weights = birth_weights(self.size, self.decay)
+        if isinstance(births, int):
+            return weights[births]
+        return np.array([weights[int(b)] for b in births], dtype=float)
 
 
-def _polynomial(factors: Sequence[int], x: int) -> int:
+def _polynomial(factors: Sequence[Any], x: Any) -> Any:
     """Evaluate a polynomial, given its coefficients from the highest power down."""
-    value = 0
+    value: Any = 0
     for factor in factors:
         value = value * x + factor
     return value
@@ -127,6 +202,9 @@ def _polynomial(factors: Sequence[int], x: int) -> int:
 Volumes: TypeAlias = DiagramVolumes | BirthVolumes
 # A probability, as a part and the whole.
 Ratio: TypeAlias = tuple[int, int]
+# Numbers for each block, as integers or as Logs: what is at most beyond a level, as a difference of
+# two numbers, and what is at least within it.
+_Tail: TypeAlias = tuple[Any, Any, Any]
 
 
 class Odds(NamedTuple):
@@ -151,9 +229,9 @@ class DrawTails:
 
     def error_level(self, confidence: float) -> int | None:
         """Return the smallest level that the distances of all parts do not exceed, or None."""
-        tails, allowed = [self._tails(group) for group in self.groups], _allowed(confidence)
-        levels = (last for _, last in self._blocks)
-        return next((r for r, *p in zip(levels, *tails, strict=True) if _at_most(p, allowed)), None)
+        return self._first_level(
+            lambda exact: [self._tail(group, exact) for group in self.groups], confidence
+        )
 
     def noise_levels(self, confidence: float) -> list[int | None]:
         """Return the half persistence that noise does not exceed in each diagram, in steps.
@@ -162,70 +240,141 @@ class DrawTails:
         points, or None.
         """
         return [
-            self._noise_level(group, i, _allowed(confidence))
+            self._first_level(partial(self._noise, group, i), confidence)
             for group in self.groups
             for i, part in enumerate(group)
             if isinstance(part, DiagramVolumes)
         ]
 
-    def _tails(self, group: tuple[Volumes, ...]) -> Iterator[Ratio]:
-        """Bound the probabilities that the distance exceeds the last level of each block."""
-        most, least = _weights(group, self.table, self._blocks)
-        spread = _sums_from(most)
-        if self.odds is not None:
-            default = self.odds.default * self._total(self.odds.parts)
-            for beyond in spread[1:]:
-                yield self.odds.weight * beyond, self.odds.weight * beyond + default
-            return
-        within = [*accumulate(least)]
-        for i, (_, r) in enumerate(self._blocks):
-            # Balls of later levels contain the ball of this level, too.
-            later = self.table.weight(r + 1, self._blocks[-1][0])
-            ball = later * prod(part.lowest(r) for part in group)
-            yield spread[i + 1] - ball, spread[i + 1] + within[i]
+    def _first_level(self, tails: Callable[[bool], list[_Tail]], confidence: float) -> int | None:
+        """Return the end of the first block beyond which little enough is left, or None."""
+        allowed = _allowed(confidence)
+        # Sums of lower and of upper bounds.
+        low, high = np.sum([self._ratios(*tail) for tail in tails(False)], axis=0)
+        share = math.ldexp(allowed, -_PROBABILITY_BITS)
+        first = next(iter(np.flatnonzero(low <= share).tolist()), None)
+        if first is not None and high[first] > share - math.ldexp(len(self.groups), -60):
+            exact = [zip(*tail, strict=True) for tail in tails(True)]
+            levels = zip(*exact, strict=True)
+            ratios = ([(a - b, a - b + c) for a, b, c in each] for each in levels)
+            first = next((i for i, each in enumerate(ratios) if _at_most(each, allowed)), None)
+        return None if first is None else self._blocks[first][1]
 
-    def _noise_level(self, group: tuple[Volumes, ...], i: int, allowed: int) -> int | None:
-        (part, others), blocks = _emptied(group, i), self._blocks
-        most, least = _weights(others, self.table, blocks)
-        # Balls of smaller levels do not contain all short points.
-        kept = [w if a >= part.floor else 0 for w, (a, _) in zip(least, blocks, strict=True)]
-        wide = (part.near_diagonal(b + part.floor) for _, b in blocks)
-        inside = (part.near_diagonal(a) for a, _ in blocks)
-        spread = _sums_from([h * w for h, w in zip(most, wide, strict=True)])
-        within = [*accumulate(w * v for w, v in zip(kept, inside, strict=True))]
-        most, later = _sums_from(most), _sums_from(kept)
-        default, first = 0, 0
+    def _ratios(self, more: Logs, less: Logs, rest: Logs) -> tuple[FloatArray, FloatArray]:
+        """Return bounds of the ratios of ``more - less`` and ``more - less + rest``."""
+        logs = np.array([more.logs, less.logs, rest.logs])
+        largest = np.abs(logs[np.isfinite(logs)]).max(initial=0.0)
+        largest += _LEAST_LOG + 2 * self.table.decay * self._blocks[-1][0]
+        error = np.finfo(float).eps * largest * (_OPERATIONS + len(self._blocks))
+        top = np.maximum(logs[0], logs[2])
+        a, b, c = np.exp(logs - np.where(np.isfinite(top), top, 0.0))
+        part, apart = a - b, error * (a + b)
+        small, large = np.maximum(part - apart, 0.0), part + apart
+        # Zero by zero and a ratio without rest count as one.
+        with np.errstate(invalid="ignore"):
+            low = np.where(small > 0, small / (small + c * (1 + 2 * error)), 0.0)
+            high = np.where(large > 0, large / (large + c * (1 - 2 * error)), 1.0 * (c == 0))
+        return np.where(np.isneginf(logs[2]), 1.0, low), high
+
+    def _tail(self, group: tuple[Volumes, ...], exact: bool) -> _Tail:
+        """Bound the weights of what is farther than the last level of each block."""
+        most, least = self._weights(group, exact)
+        spread = _sums_from(most)[1:]
+        if self.odds is not None:
+            return spread * self.odds.weight, spread * 0, self._default(self.odds.parts, exact)
+        # Balls of later levels contain the ball of this level, too.
+        balls = (self._volumes(part, "lowest", _LAST, exact) for part in group)
+        ball = prod(balls, start=self._later(exact))
+        return spread, ball, ball + _sums_to(least)
+
+    def _noise(self, group: tuple[Volumes, ...], i: int, exact: bool) -> list[_Tail]:
+        """Bound the weights of diagrams with a point longer than the end of each block."""
+        part, others = _emptied(group, i)
+        firsts, lasts = _ends(*self._range)
+        most, least = self._weights(others, exact)
+        # Volumes without long points are those of all diagrams near the diagonal. Balls of smaller
+        # levels than the floor do not contain all short points.
+        kept = least * (firsts >= part.floor)
+        spread = _sums_from(most * self._volumes(part, "highest", _LAST, exact))
+        within = _sums_to(least * self._volumes(part, "lowest", _FIRST, exact))
+        # The first block whose balls reach farther than the end.
+        first = np.searchsorted(lasts + part.floor, lasts, side="right")
+        near = self._volumes(replace(part, floor=0), "highest", _LAST, exact)
+        more, less = spread[first], near * _sums_from(most)[first]
         if self.odds is not None:
             empty, full = _emptied(self.odds.parts, i)
-            default = self.odds.default * self._total((empty, *full))
-        for j, (_, t) in enumerate(blocks):
-            # The first block whose balls reach farther than t.
-            while first < len(blocks) and blocks[first][1] + part.floor <= t:
-                first += 1
-            near = part.near_diagonal(t)
-            beyond, rest = spread[first] - near * most[first], within[j] + near * later[j + 1]
-            if self.odds is not None:
-                beyond, rest = self.odds.weight * beyond, default
-            if _at_most([(beyond, beyond + rest)], allowed):
-                return t
-        return None
+            weight = self.odds.weight
+            default = self._default((empty, *full), exact)
+            return [(more * weight, less * weight, default)]
+        return [(more, less, within + near * _sums_from(kept)[1:])]
 
-    def _total(self, parts: tuple[Volumes, ...]) -> int:
-        """Bound the total weight of all diagrams with these parts from below."""
-        _, least = _weights(parts, self.table, self._blocks)
-        return sum(least)
+    def _default(self, parts: tuple[Volumes, ...], exact: bool) -> Any:
+        """Bound the weight of all diagrams under the default cap from below, for each block."""
+        _, least = self._weights(parts, exact)
+        return least * 0 + _sums_to(least)[-1] * cast(Odds, self.odds).default
+
+    def _weights(self, group: tuple[Volumes, ...], exact: bool) -> tuple[Any, Any]:
+        """Bound the weights of the balls of each block, from above and from below."""
+        if exact:
+            most, least = _weights(group, self.table, self._blocks)
+            return np.array(most, dtype=object), np.array(least, dtype=object)
+        firsts, lasts = _ends(*self._range)
+        decay = self.table.decay
+        logs = -decay * firsts
+        # No level follows the last block.
+        logs[:-1] += _logs_of(-np.expm1(-decay * (lasts + 1 - firsts)[:-1]))
+        highest = [self._volumes(part, "highest", _LAST, exact) for part in group]
+        lowest = [self._volumes(part, "lowest", _FIRST, exact) for part in group]
+        return prod(highest, start=Logs(logs)), prod(lowest, start=Logs(logs))
+
+    def _volumes(self, part: Volumes, bound: str, end: int, exact: bool) -> Any:
+        """Return a bound of the volumes of one part at an end of each block."""
+        if exact:
+            return np.array([getattr(part, bound)(block[end]) for block in self._blocks], object)
+        return _log_volumes(part, bound, end, self._range)
+
+    def _later(self, exact: bool) -> Any:
+        """Return the weight of the level after each block."""
+        if exact:
+            unit = self._blocks[-1][0]
+            return np.array([self.table.weight(b + 1, unit) for _, b in self._blocks], object)
+        _, lasts = _ends(*self._range)
+        return Logs(np.append(-self.table.decay * (lasts[:-1] + 1), -np.inf))
+
+    @property
+    def _blocks(self) -> tuple[tuple[int, int], ...]:
+        return _blocks(*self._range)
 
     @cached_property
-    def _blocks(self) -> tuple[tuple[int, int], ...]:
-        """First and last levels of consecutive blocks, of which the last may be long."""
+    def _range(self) -> tuple[int, int]:
+        """The first negligible level, and the number of levels."""
         volumes = chain(*self.groups, () if self.odds is None else self.odds.parts)
         floor = max((v.floor for v in volumes if isinstance(v, DiagramVolumes)), default=0)
-        end, blocks, first = self.table.level_below(2 * floor, _NEGLIGIBLE_BITS), [], 0
-        while first < end:
-            length = 1 if first < _SINGLE_LEVELS else first // _LEVELS_PER_LENGTH
-            blocks.append((first, min(first + length, end) - 1))
-            first += length
-        return (*blocks, (end, self.table.n_levels - 1))
+        return self.table.level_below(2 * floor, _NEGLIGIBLE_BITS), self.table.n_levels
+
+
+@lru_cache(maxsize=64)
+def _blocks(end: int, n_levels: int) -> tuple[tuple[int, int], ...]:
+    """First and last levels of consecutive blocks, of which the last may be long."""
+    blocks, first = [], 0
+    while first < end:
+        length = 1 if first < _SINGLE_LEVELS else first // _LEVELS_PER_LENGTH
+        blocks.append((first, min(first + length, end) - 1))
+        first += length
+    return (*blocks, (end, n_levels - 1))
+
+
+@lru_cache(maxsize=64)
+def _ends(end: int, n_levels: int) -> tuple[FloatArray, FloatArray]:
+    """First and last levels of the blocks, as arrays."""
+    firsts, lasts = np.array(_blocks(end, n_levels), dtype=float).T
+    return firsts, lasts
+
+
+@lru_cache(maxsize=64)
+def _log_volumes(part: Volumes, bound: str, end: int, blocks: tuple[int, int]) -> Logs:
+    """Return a bound of the volumes of one part at an end of each block."""
+    return Logs(np.zeros(len(_blocks(*blocks)))) * getattr(part, bound)(_ends(*blocks)[end])
 
 
 def _emptied(group: tuple[Volumes, ...], i: int) -> tuple[DiagramVolumes, tuple[Volumes, ...]]:
@@ -245,9 +394,19 @@ def _weights(
     return most, least
 
 
-def _sums_from(values: Sequence[int]) -> list[int]:
+def _sums_to(values: Any) -> Any:
+    """Return the sums of all values up to each position."""
+    if isinstance(values, Logs):
+        return Logs(np.logaddexp.accumulate(values.logs))
+    return np.cumsum(values)
+
+
+def _sums_from(values: Any) -> Any:
     """Return the sums of all values from each position on, with a zero at the end."""
-    return [*accumulate(reversed(values), initial=0)][::-1]
+    sums = _sums_to(values[::-1])[::-1]
+    if isinstance(sums, Logs):
+        return Logs(np.append(sums.logs, -np.inf))
+    return np.append(sums, 0)
 
 
 def _at_most(ratios: Sequence[Ratio], allowed: int) -> bool:

@@ -42,8 +42,8 @@ _MANTISSA_BITS = 128
 # speed.
 _LEVEL_ACCEPTANCE = 5
 _MAX_BLOCKS = 400
-# Up to this number of free points, runs of births are faster than arrays over all births.
-_MOST_POINTS_FOR_RUNS = 16
+# Up to this number of free points, runs of births are faster than arrays.
+_MOST_POINTS_FOR_RUNS = 24
 # The label of a slot that serves no group.
 FREE = -1
 # Birth and death, and the inclusive corners ``b0, b1, d0, d1`` of a rectangle, in grid units.
@@ -61,17 +61,24 @@ class DecayTable:
 
     def __init__(self, numerator: int, denominator: int, n_levels: int) -> None:
         self.rate = numerator / denominator
-        _, ratio = exp_bounds(Fraction(numerator, denominator), _MANTISSA_BITS)
-        mantissas, exponents = [1 << _MANTISSA_BITS], [0]
-        while len(mantissas) < n_levels:
+        one = 1 << _MANTISSA_BITS
+        _, self._ratio = exp_bounds(Fraction(numerator, denominator), _MANTISSA_BITS)
+        # The rate of the rounded weights. The logarithm of a number near 1 would not be accurate.
+        near = 2 * self._ratio > one
+        self.decay = -(math.log1p((self._ratio - one) / one) if near else log(self._ratio / one))
+        self.n_levels = n_levels
+
+    @cached_property
+    def _rounded(self) -> tuple[list[int], list[int]]:
+        """Mantissas and negative exponents of the weights. Bounds of errors do not need them."""
+        ratio, mantissas, exponents = self._ratio, [1 << _MANTISSA_BITS], [0]
+        while len(mantissas) < self.n_levels:
             # The shift keeps the length of the mantissa constant.
             product = mantissas[-1] * ratio
             shift = product.bit_length() - (_MANTISSA_BITS + 1)
             mantissas.append(-(-product >> shift))
             exponents.append(exponents[-1] + _MANTISSA_BITS - shift)
-        self._mantissas = mantissas
-        self._exponents = exponents
-        self.n_levels = n_levels
+        return mantissas, exponents
 
     def weight(self, r: int, last: int = -1) -> int:
         """Return the weight of level ``r``, zero beyond the last level.
@@ -80,12 +87,18 @@ class DecayTable:
         """
         if r >= self.n_levels:
             return 0
-        return self._mantissas[r] << (self._exponents[last] - self._exponents[r])
+        mantissas, exponents = self._rounded
+        return mantissas[r] << (exponents[last] - exponents[r])
 
     def level_below(self, r: int, bits: int) -> int:
-        """Return the first level whose weight is ``2**-bits`` of that of ``r``, or the last one."""
-        r = min(r, self.n_levels - 1)
-        return min(bisect_left(self._exponents, self._exponents[r] + bits), self.n_levels - 1)
+        """Return the first level whose exponent is larger than that of ``r`` by so many bits.
+
+        If there is none, return the last level.
+        """
+        per_level, last = self.decay / log(2), self.n_levels - 1
+        # Exponents are rounded up.
+        least = math.ceil(per_level * min(r, last)) + bits - 1
+        return last if least >= per_level * last else math.floor(least / per_level) + 1
 
 
 @lru_cache(maxsize=64)
@@ -208,6 +221,8 @@ class DiagramBall:
         # Births minus deaths are increasing, so the longest points come first.
         self._shortness = (self.points[:, 0] - self.points[:, 1]).tolist()
         self._tuples = [tuple(point) for point in self.points.tolist()]
+        # By the number of forced points.
+        self._columns: dict[int, ManyColumns] = {}
 
     def apart(self, other: DiagramBall) -> float:
         """Return the largest difference of the levels of a diagram: the bottleneck distance."""
@@ -269,7 +284,9 @@ class DiagramBall:
         """Return the weight of the region below the column tops, an exact integer."""
         if self._few_free(n_forced):
             return weight_below_few(self._tuples[n_forced:], r, self.measure)
-        return int(weight_below(self.column_tops(n_forced, r), self.measure)[-1])
+        if n_forced not in self._columns:
+            self._columns[n_forced] = ManyColumns(self.points[n_forced:])
+        return self._columns[n_forced].weight_below(r, self.measure)
 
 
 @lru_cache(maxsize=64)
@@ -523,22 +540,62 @@ def weight_below(tops: IntArray, measure: BaseMeasure) -> IntArray:
 
 def weight_below_few(points: Sequence[Point], r: int, measure: BaseMeasure) -> int:
     """Return the total weight of all columns in closed form, without arrays over all births."""
-    size, column = measure.size, measure.column(2 * r)
+    size, column, staircase = measure.size, measure.column(2 * r), measure.staircase
+    # Heights of tops that no point raises are 2 r up to this birth, and limited by the end of the
+    # grid from there on.
+    bend = size - 2 * r
 
     def diagonal(start: int, stop: int) -> int:
         """Return the weight of a run of births below tops that no point raises."""
-        # Heights are 2 r up to this birth, and limited by the end of the grid from there on.
-        bend = min(max(size - 2 * r, start), stop)
-        weight = (bend - start) * column
-        if bend < stop:
-            weight += measure.staircase(size - bend) - measure.staircase(size - stop)
-        return weight
+        if stop <= bend:
+            return (stop - start) * column
+        if start < bend:
+            return (bend - start) * column + staircase(size - bend) - staircase(size - stop)
+        return staircase(size - start) - staircase(size - stop)
 
     weight = diagonal(0, size)
     for start, stop, top in _raised_runs(points, r, size):
-        weight += measure.staircase(top - start) - measure.staircase(top - stop)
-        weight -= diagonal(start, stop)
+        weight += staircase(top - start) - staircase(top - stop) - diagonal(start, stop)
     return weight
+
+
+class ManyColumns:
+    """The columns of births below the tops that many points raise, in time of the points alone.
+
+    The largest death of points within ``r`` of a birth is the larger of two entries of a table,
+    which has the largest deaths of ``2**k`` points from each one on, in the order of births.
+    """
+
+    def __init__(self, points: IntArray) -> None:
+        points = points[np.argsort(points[:, 0])]
+        self._births, deaths = points.T.copy()
+        table = [deaths]
+        while 2 ** len(table) <= len(deaths):
+            last, width = table[-1], 2 ** (len(table) - 1)
+            table.append(np.append(np.maximum(last[:-width], last[width:]), last[-width:]))
+        self._table = np.array(table)
+        # Exponents of the largest powers of two that numbers of points contain.
+        self._powers = np.array([max(n.bit_length() - 1, 0) for n in range(len(deaths) + 1)])
+
+    def weight_below(self, r: int, measure: BaseMeasure) -> int:
+        """Return the total weight of all columns, as :func:`weight_below_few` does."""
+        size, column, staircase = measure.size, measure.column(2 * r), measure.staircase
+        # Runs of births that are within r of the same points.
+        ends = np.concatenate([[0], self._births - r, self._births + (r + 1), [size]])
+        ends = np.sort(np.minimum(np.maximum(ends, 0), size))
+        start, stop = ends[:-1], ends[1:]
+        first = np.searchsorted(self._births, start - r)
+        last = np.searchsorted(self._births, start + r, side="right")
+        power = self._powers[last - first]
+        first_of_two = np.minimum(first, len(self._births) - 1)
+        deaths = np.maximum(self._table[power, first_of_two], self._table[power, last - 2**power])
+        top = np.where(last > first, np.minimum(deaths + r, size), 0)
+        # Tops are those of the points up to one birth, then those of the diagonal, which are
+        # limited by the end of the grid from another one on.
+        raised = np.minimum(np.maximum(top - 2 * r, start), stop)
+        bend = np.minimum(np.maximum(size - 2 * r, raised), stop)
+        weights = staircase(top - start) - staircase(top - raised) + (bend - raised) * column
+        return int((weights + staircase(size - bend) - staircase(size - stop)).sum())
 
 
 def _diagonal_tops(size: int, r: int) -> IntArray:
@@ -547,27 +604,37 @@ def _diagonal_tops(size: int, r: int) -> IntArray:
 
 def _raised_runs(points: Sequence[Point], r: int, size: int) -> Iterator[tuple[int, int, int]]:
     """Yield disjoint runs of births whose tops are above those of the diagonal, and their tops."""
-    raised = [
-        (min(d + r, size), max(b - r, 0), min(b + r, d - r - 1, size - 1) + 1) for b, d in points
-    ]
+    raised = []
+    # Comparisons, because min and max take most of the time of a draw's preparations.
+    for b, d in points:
+        first = b - r if b > r else 0
+        last = b + r + 1 if b + r < size else size
+        if d - r < last:
+            last = d - r
+        if first < last:
+            raised.append((d + r if d + r < size else size, first, last))
     raised.sort(reverse=True)
     # Disjoint runs in order. No later point raises them, because the highest tops come first.
     done: list[tuple[int, int]] = []
     for top, first, last in raised:
-        if first >= last:
-            continue
-        start, apart, low, high = first, [], first, last
+        start, before, after, low, high = first, [], [], first, last
         for run in done:
-            if run[1] < first or run[0] > last:
-                apart.append(run)
-                continue
-            if start < run[0]:
-                yield start, run[0], top
-            start = max(start, run[1])
-            low, high = min(low, run[0]), max(high, run[1])
+            begin, end = run
+            if end < first:
+                before.append(run)
+            elif begin > last:
+                after.append(run)
+            else:
+                if start < begin:
+                    yield start, begin, top
+                if begin < low:
+                    low = begin
+                start = end
+                if end > high:
+                    high = end
         if start < last:
             yield start, last, top
-        done = sorted([*apart, (low, high)])
+        done = [*before, (low, high), *after]
 
 
 def square_around(point: Point, r: int, top: int) -> Square:
@@ -695,8 +762,8 @@ class BaseMeasure:
         """Return the weight of the ``height`` lowest points above one birth, also for arrays."""
         return height * (height + 1) // 2 if self.linear else height
 
-    def staircase(self, height: int) -> int:
-        """Return the total weight of columns of heights ``0, ..., height``."""
+    def staircase(self, height: Any) -> Any:
+        """Return the total weight of columns of heights ``0, ..., height``, also for arrays."""
         if self.linear:
             return height * (height + 1) * (height + 2) // 6
         return height * (height + 1) // 2

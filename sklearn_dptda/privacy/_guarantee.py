@@ -414,6 +414,9 @@ class PrivacyGuarantee:
         # Beyond the largest loss, curves are those of this loss.
         if law.mixed or law.zcdp or len(law.choices) > 1 or self.epsilon > LARGEST_LOSS:
             return
+        # No pure part loses more than its epsilon. The curve of choices takes much longer.
+        if not law.mu and sum(law.pure + law.choices) <= self.epsilon + _LAW_ERROR:
+            return
         if law.delta(np.array(self.epsilon)) > self.delta * (1 + _LAW_TOLERANCE) + _LAW_ERROR:
             raise ValueError("the law of the loss is not that of epsilon and delta.")
 

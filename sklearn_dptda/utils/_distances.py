@@ -68,11 +68,13 @@ def check_diagram(diagram: ArrayLike, name: str = "diagram") -> FloatArray:
     before its birth.
     """
     array = as_diagram(diagram, name)
-    if (array[:, 1] < array[:, 0]).any():
+    births, deaths = array.T
+    if (deaths < births).any():
         raise ValueError(f"{name} has a death before its birth.")
-    if np.abs(array[np.isfinite(array)]).max(initial=0.0) > _LARGEST_COORDINATE:
+    sizes = np.abs(array)
+    if ((sizes > _LARGEST_COORDINATE) & (sizes < np.inf)).any():
         raise ValueError(f"{name} has a coordinate beyond {_LARGEST_COORDINATE:g}.")
-    return array[array[:, 1] > array[:, 0]]
+    return array[deaths > births]
 
 
 def bottleneck_distance(first: ArrayLike, second: ArrayLike) -> float:

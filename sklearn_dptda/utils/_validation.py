@@ -113,6 +113,9 @@ def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True)
     The items of a list are checked too. ``name`` is that of the parameter. ``complex_too`` is False
     if complex numbers are refused elsewhere.
     """
+    # A plain array of numbers has none of them, and small ones are checked often.
+    if type(value) is np.ndarray and value.dtype.kind in "fiub":
+        return
     refuse_dask(value, name)
     parts = [value, *value] if isinstance(value, list | tuple) else [value]
     if any(np.ma.is_masked(part) for part in parts):

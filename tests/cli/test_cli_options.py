@@ -73,6 +73,16 @@ def test_help_and_version_options_import_nothing_slow(argument):
     subprocess.run([sys.executable, "-c", code, argument], check=True, stdout=subprocess.PIPE)
 
 
+@pytest.mark.conformance
+def test_commands_import_matplotlib_only_to_draw():
+    code = (
+        "import sys; from sklearn_dptda._cli._main import COMMANDS, load_command\n"
+        "for name in COMMANDS:\n    load_command(name)\n"
+        "assert 'matplotlib' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def options_of(name):
     """Return the parser of a command, and its options except --help."""
     subparsers = build_parser(name)._subparsers._group_actions[0]

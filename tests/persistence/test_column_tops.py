@@ -1,9 +1,10 @@
-"""Two computations of the column tops: with arrays over all births, and with runs of births."""
+"""Computations of the column tops: over all births, by runs of births, and for many points."""
 
 import numpy as np
 import pytest
 
 from sklearn_dptda.persistence._exact_sampler import (
+    ManyColumns,
     column_tops,
     column_tops_few,
     weight_below,
@@ -27,3 +28,6 @@ def test_column_tops_of_runs_and_arrays_agree(size, linear, rng):
             tops = column_tops(deaths, r)
             np.testing.assert_array_equal(column_tops_few(points, r, size), tops)
             assert weight_below_few(points, r, measure) == weight_below(tops, measure)[-1]
+            if n_points:
+                columns = ManyColumns(np.array(points, dtype=np.int64))
+                assert columns.weight_below(r, measure) == weight_below(tops, measure)[-1]

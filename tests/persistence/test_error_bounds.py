@@ -446,6 +446,41 @@ def test_beyond_noise_flags_a_ring_and_no_disc():
     assert seen[0][1] >= 200
 
 
+def undecided(tails, more, less, rest):
+    return np.zeros(more.logs.shape), np.ones(more.logs.shape)
+
+
+NUMBERS = [
+    ({}, {}, 1.0),
+    ({"epsilon": 30.0, "spike": 0.1}, {"n_features": 0, "inside": True}, 0.2),
+    ({"epsilon": 0.05, "max_points": 1}, {"n_features": 2}, 1.0),
+    ({"homology_dimensions": 0}, {"floor": 0.5, "confidence": 0.5}, 1.0),
+    ({"base_measure": "poisson", "slab": "persistence"}, {"confidence": 0.999}, 3.0),
+    ({"utility": "sum", "base_measure": "uniform"}, {}, 1.0),
+]
+
+
+@pytest.mark.parametrize(("options", "more", "scale"), NUMBERS)
+def test_logarithms_decide_error_levels_as_integers_do(options, more, scale, monkeypatch):
+    published = {"utility", "base_measure"} & set(options)
+    private = (variant if published else PrivatePersistence)(**options)
+    caps = [(0.01 * scale * 0.7**j, 2.75 * 0.7**j) for j in range(3)]
+
+    def results():
+        errors = DiagramErrors(private, caps, **more)
+        return errors.bounds, errors.noise_floors
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DrawTails, "_ratios", undecided)
+        exact = results()
+    assert results() == exact
+    # Nearly no comparison is so close that it needs the integers.
+    calls = []
+    monkeypatch.setattr(_error_levels, "_weights", lambda *group: calls.append(group))
+    if not more:
+        assert results() == exact and not calls
+
+
 @pytest.mark.parametrize(
     "epsilon", [1e5, *(pytest.param(e, marks=pytest.mark.laws) for e in (30.0, 1e3))]
 )
@@ -459,6 +494,8 @@ def test_error_levels_use_short_integers_at_a_large_epsilon(epsilon, monkeypatch
         return both
 
     monkeypatch.setattr(_error_levels, "_weights", watched)
+    # The integers are only computed if their logarithms decide nothing.
+    monkeypatch.setattr(DrawTails, "_ratios", undecided)
     # Another number for each run, because results are cached.
     public = 0.0034 * 2.75, 2.75 * (1 + epsilon * 1e-9)
     private = PrivatePersistence(epsilon)

@@ -285,6 +285,10 @@ def test_risk_of_releases_with_different_neighbours_is_refused():
 def test_law_that_contradicts_its_guarantee_is_refused():
     refuses("not that of epsilon and delta", guarantee, 1.0, law=LossLaw(mu=1.0))
     refuses("not that of epsilon and delta", guarantee, 1.0, law=LossLaw((1.1,)))
+    # Laws that can be decided without their curve, within its error: a sum of shares is rounded.
+    assert guarantee(0.3, law=LossLaw((0.1,), (0.2,))).law.pure == (0.1,)
+    for law in (LossLaw((0.1,), (0.21,)), LossLaw((0.1, 0.2 + 1e-9))):
+        refuses("not that of epsilon and delta", guarantee, 0.3, law=law)
     for wrong in ({"mu": -1.0}, {"pure": (math.nan,)}, {"choices": (-0.1,)}):
         refuses("must be non-negative", LossLaw, **wrong)
 
