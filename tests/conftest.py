@@ -68,3 +68,4 @@ def few_public_draws(monkeypatch):
     monkeypatch.setattr("sklearn_dptda.cluster._private_landmarks.N_DRAWN", 400)
     monkeypatch.setattr("sklearn_dptda.cluster._dp_landmark_tomato._N_MAYBE", 4000)
     monkeypatch.setattr("sklearn_dptda.cluster._dp_tree.N_STARTS", 1)
+    monkeypatch.setattr("sklearn_dptda.model_selection._simulated_feature.N_RELEASES", 5)
