@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks._table import Table
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivateCloud, PrivatePersistence
-from sklearn_dptda.persistence import feature_regions, shares_of_resamples
+from sklearn_dptda.persistence import CloudResamples, feature_regions
 from sklearn_dptda.utils._tasks import run
 
 _SIZES, _EPSILONS, _MASSES = (
@@ -109,6 +109,30 @@ def tables(quick):
         "n | epsilon | cloud | worst law | quartile | median | diagram | claims | wrong",
         rows,
     )
+    seeds = 1 if quick else 5
+    settings = list(product(names, sizes[1:4], (1.0,), range(100, 100 + seeds)))
+    covered = np.array(run(_covered, settings, n_jobs=-1))
+    of_size = [(n, covered[[s[1] == n for s in settings]].mean(axis=0)) for n in sizes[1:4]]
+    yield Table(
+        f"Bands and counts that contain the truth, epsilon 1, m = .1, {seeds} releases of each law",
+        "n | band | count | half width in widths of the box",
+        [(n, *(f"{share:.2f}" for share in shares)) for n, shares in of_size],
+    )
+
+
+def _covered(name, n, epsilon, seed):
+    """Return whether the band and the counts contain the exact ones, and the half width."""
+    X = LAWS[name](np.random.default_rng(1000 * seed + n), n)
+    clouds = PrivateCloud(epsilon, bounds=(0, 1), random_state=seed).fit_transform([X])
+    filtration = DTMFiltration(0.1, bounds=(0, 1), resolution=_RESOLUTION).fit([X])
+    (exact,) = filtration.transform([X])
+    resamples = CloudResamples(clouds[0], filtration, random_state=seed)
+    (truth,) = CubicalPersistence(1).fit_transform([exact])
+    least = 2 * clouds[0].lattice_loop
+    likely = np.flatnonzero(resamples.count(1, least) >= 0.025)
+    apart, width = np.abs(exact.values - resamples.function.values).max(), resamples.band()
+    number = int((np.diff(truth) > least).sum())
+    return apart <= width, likely[0] <= number <= likely[-1], width
 
 
 def _counts(name, n, epsilon, seed):
@@ -118,13 +142,15 @@ def _counts(name, n, epsilon, seed):
     counts = []
     for m in _MASSES:
         filtration = DTMFiltration(m, bounds=(0, 1), resolution=_RESOLUTION).fit([X])
-        exact, released = (filtration.transform(each)[0] for each in ([X], clouds))
+        (exact,) = filtration.transform([X])
+        resamples = CloudResamples(clouds[0], filtration, random_state=seed)
+        released = resamples.function
         truth, loops = CubicalPersistence(1).fit_transform([exact, released])
         alone = PrivatePersistence(epsilon, random_state=seed).fit_transform([exact])[0][1]
         loops = loops[np.diff(loops)[:, 0] > clouds[0].lattice_loop]
         long = truth[np.diff(truth)[:, 0] >= _LONG * np.diff(truth).max(initial=0.0)]
         regions = feature_regions(released, loops, 1)
-        shares = shares_of_resamples(clouds[0], filtration, regions, random_state=seed)
+        shares = resamples.shares(regions)
         claims = [region for region, share in zip(regions, shares, strict=True) if share >= _CLAIM]
         of_truth = feature_regions(exact, truth, 1)
         right = [

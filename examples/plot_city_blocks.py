@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivacyAccountant, PrivateCloud
-from sklearn_dptda.persistence import feature_regions, shares_of_resamples
+from sklearn_dptda.persistence import CloudResamples, feature_regions
 from sklearn_dptda.plotting import FiltrationDisplay
 
 rng = np.random.default_rng(7)
@@ -46,11 +46,12 @@ print("cells:", cloud.counts.shape, " left:", accountant.remaining().epsilon)
 fig, axes = plt.subplots(1, 3, figsize=(13, 3.8), sharey=True, layout="constrained")
 for m, ax in zip((0.01, 0.02, 0.05), axes, strict=True):
     filtration = DTMFiltration(m, resolution=(121, 91))
-    (function,) = filtration.fit_transform(clouds)
+    resamples = CloudResamples(cloud, filtration.fit(clouds), random_state=0)
+    function = resamples.function
     (loops,) = CubicalPersistence(1).fit_transform([function])
     long = loops[loops[:, 1] - loops[:, 0] > cloud.lattice_loop]
     blocks = feature_regions(function, long, dimension=1)
-    shares = shares_of_resamples(cloud, filtration, blocks, random_state=0)
+    shares = resamples.shares(blocks)
     FiltrationDisplay(function, regions=blocks, shares=shares).plot(ax)
     ax.set(title=f"m = {m}: {sum(shares >= 0.9)} sure blocks of {len(blocks)}")
 plt.show()

@@ -10,7 +10,7 @@ from sklearn_dptda._cli._output import new_figure
 from sklearn_dptda._cli._paid_run import PayingCommand
 from sklearn_dptda._cli._read_points import TABLE_ARGUMENTS
 from sklearn_dptda.filtration import DTMFiltration, PrivateCloud
-from sklearn_dptda.persistence import CubicalPersistence, feature_regions, shares_of_resamples
+from sklearn_dptda.persistence import CloudResamples, CubicalPersistence, feature_regions
 from sklearn_dptda.plotting import FiltrationDisplay
 
 
@@ -88,15 +88,15 @@ class Cloud(PayingCommand):
     @cached_property
     def regions(self):
         """The function, its holes above the loops of the cells, and their shares."""
-        (function,) = self.filtration.fit_transform([self.cloud])
-        dimension = self.cloud.n_features - 1
+        # What follows from a release is not secret, so that its seed need not be.
+        fitted = self.filtration.fit([self.cloud])
+        resamples = CloudResamples(self.cloud, fitted, random_state=0)
+        function, dimension = resamples.function, self.cloud.n_features - 1
         (diagram,) = CubicalPersistence(dimension).fit_transform([function])
-        long = diagram[np.diff(diagram)[:, 0] > self.cloud.lattice_loop]
+        long = diagram[diagram[:, 1] - diagram[:, 0] > self.cloud.lattice_loop]
         long = long[np.argsort(long[:, 0] - long[:, 1], kind="stable")]
         regions = feature_regions(function, long, dimension)
-        # What follows from a release is not secret, so that its seed need not be.
-        seeds = {"dimension": dimension, "random_state": 0}
-        return function, regions, shares_of_resamples(self.cloud, self.filtration, regions, **seeds)
+        return function, regions, resamples.shares(regions, dimension)
 
     def describe(self):
         _, regions, shares = self.regions

@@ -5,6 +5,7 @@ exact: it uses integer arithmetic on a public grid. The distances include versio
 invariant under a shift or a dilation of one diagram.
 """
 
+from sklearn_dptda.persistence._cloud_resamples import CloudResamples
 from sklearn_dptda.persistence._cubical import CubicalPersistence
 from sklearn_dptda.persistence._diagram_posterior import DiagramPosterior
 from sklearn_dptda.persistence._error_bounds import (
@@ -13,11 +14,7 @@ from sklearn_dptda.persistence._error_bounds import (
     noise_floor,
 )
 from sklearn_dptda.persistence._error_statement import beyond_noise, not_empty
-from sklearn_dptda.persistence._feature_regions import (
-    FeatureRegion,
-    feature_regions,
-    shares_of_resamples,
-)
+from sklearn_dptda.persistence._feature_regions import FeatureRegion, feature_regions
 from sklearn_dptda.persistence._persistence_profile import PersistenceProfile
 from sklearn_dptda.persistence._private_betti_numbers import PrivateBettiNumbers
 from sklearn_dptda.persistence._private_persistence import PrivatePersistence
@@ -28,6 +25,7 @@ from sklearn_dptda.persistence._shifted import (
 from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_distance
 
 __all__ = [
+    "CloudResamples",
     "CubicalPersistence",
     "DiagramPosterior",
     "FeatureRegion",
@@ -42,7 +40,6 @@ __all__ = [
     "feature_regions",
     "noise_floor",
     "not_empty",
-    "shares_of_resamples",
     "shift_invariant_bottleneck_distance",
     "wasserstein_distance",
 ]

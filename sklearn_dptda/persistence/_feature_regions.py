@@ -5,17 +5,14 @@ Proof: doc/theory/private_cloud.md, "Places".
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from gudhi import CubicalComplex
 from numpy.typing import ArrayLike
 from scipy import ndimage
 
-from sklearn_dptda._typing import BoolArray, FloatArray, IntArray, RandomStateLike
-from sklearn_dptda.filtration import GridFiltration, ReleasedCloud
-from sklearn_dptda.persistence._cubical import CubicalPersistence
-from sklearn_dptda.privacy._noise import spawn_seeds
+from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
+from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.privacy._parameters import quoted
 
 # Points of diagrams are equal up to this share of the upper bound of the function.
@@ -125,7 +122,7 @@ def feature_regions(
 
     See Also
     --------
-    shares_of_resamples : How sure the features of a released cloud are.
+    CloudResamples : How sure the features of a released cloud are.
     sklearn_dptda.PrivateCloud : Releases clouds, whose regions are public.
 
     Notes
@@ -268,73 +265,3 @@ def _levels_of_meeting(values: FloatArray, births: IntArray, points: FloatArray)
         shared = np.array([label > 0 and (own == label).sum() > 1 for label in own], dtype=bool)
         levels[shared] = level
     return levels
-
-
-def shares_of_resamples(
-    cloud: ReleasedCloud,
-    filtration: Any,
-    regions: Sequence[FeatureRegion],
-    dimension: int = 1,
-    *,
-    n_resamples: int = 40,
-    random_state: RandomStateLike = None,
-) -> FloatArray:
-    """Compute how often features of a released cloud are still there after new noise.
-
-    The released measure gets new noise of the same law, many times. The share of a feature is how
-    often there is a feature at its place of at least half its persistence: around the place at
-    which a loop or void dies, or at which a component is born. It costs no privacy.
-
-    Parameters
-    ----------
-    cloud : ReleasedCloud
-        The released cloud.
-    filtration : DTMFiltration or KernelDistanceFiltration
-        The fitted estimator of the function of ``regions``.
-    regions : list of FeatureRegion
-        Features of this function.
-    dimension : int, default=1
-        Their homology dimension.
-    n_resamples : int, default=40
-        Number of resamples.
-    random_state : int, RandomState instance, Generator or None, default=None
-        Source of the new noise.
-
-    Returns
-    -------
-    ndarray of shape (n_regions,)
-        The shares, in [0, 1]. A share is not a probability. It is 0 for loops that are shorter
-        than those of the cells themselves (``cloud.lattice_loop``).
-
-    Examples
-    --------
-    >>> from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivateCloud
-    >>> from sklearn_dptda.datasets import make_two_circles
-    >>> from sklearn_dptda.persistence import feature_regions, shares_of_resamples
-    >>> X = make_two_circles(4000, random_state=0)
-    >>> clouds = PrivateCloud(1.0, bounds=(-2.5, 3), random_state=0).fit_transform([X])
-    >>> filtration = DTMFiltration(m=0.1)
-    >>> function, = filtration.fit_transform(clouds)
-    >>> loops, = CubicalPersistence(1).fit_transform([function])
-    >>> regions = feature_regions(function, loops[loops[:, 1] - loops[:, 0] > 0.3], 1)
-    >>> shares_of_resamples(clouds[0], filtration, regions, random_state=0)
-    array([1., 1.])
-    """
-    found = np.zeros(len(regions))
-    if not regions:
-        return found
-    least = min(region.persistence for region in regions) / 2
-    places = [region.middle for region in regions]
-    for seed in spawn_seeds(random_state, n_resamples):
-        (function,) = filtration.transform([cloud.resample(seed)])
-        (diagram,) = CubicalPersistence(dimension).fit_transform([function])
-        again = feature_regions(function, diagram[np.diff(diagram)[:, 0] >= least], dimension)
-        found += [
-            any(
-                2 * other.persistence >= own.persistence and other.contains(place)
-                for other in again
-            )
-            for own, place in zip(regions, places, strict=True)
-        ]
-    short = np.array([dimension > 0 and r.persistence <= cloud.lattice_loop for r in regions])
-    return np.where(short, 0.0, found / n_resamples)

@@ -41,7 +41,7 @@ class FiltrationDisplay(Display):
         Features of a function in the plane, from :func:`feature_regions`, whose outlines are drawn
         in different colours.
     shares : array-like of shape (n_regions,), default=None
-        Shares of these features, from :func:`shares_of_resamples`, which are written beside them.
+        Shares of these features, from :class:`CloudResamples`, which are written beside them.
         Outlines of a share below 0.9 are dotted.
 
     Attributes

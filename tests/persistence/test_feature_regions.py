@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda import CubicalPersistence, DTMFiltration, GridFiltration, PrivateCloud
-from sklearn_dptda.persistence import feature_regions, shares_of_resamples
+from sklearn_dptda.persistence import CloudResamples, feature_regions
 from tests._refusals import refuses
 
 
@@ -96,16 +96,43 @@ def test_shares_tell_loops_from_noise(rng):
     ring = np.column_stack([np.cos(angles), np.sin(angles)])
     for X, epsilon, least, most in ((ring, 2.0, 0.95, 1.0), (ring[:60], 0.05, 0.0, 0.6)):
         clouds = PrivateCloud(epsilon, (-1.5, 1.5), random_state=0).fit_transform([X])
-        filtration = DTMFiltration(0.1, resolution=41)
-        (function,) = filtration.fit_transform(clouds)
+        filtration = DTMFiltration(0.1, resolution=41).fit(clouds)
+        resamples = CloudResamples(clouds[0], filtration, random_state=0)
+        function = resamples.function
         (loops,) = CubicalPersistence(1).fit_transform([function])
-        long = loops[np.diff(loops)[:, 0].argsort()[-1:]]
-        regions = feature_regions(function, long, 1)
-        shares = shares_of_resamples(clouds[0], filtration, regions, random_state=0)
-        assert least <= shares[0] <= most
-    assert len(shares_of_resamples(clouds[0], filtration, [])) == 0
-    short = feature_regions(function, loops[np.diff(loops)[:, 0].argsort()[:1]], 1)
-    assert shares_of_resamples(clouds[0], filtration, short, random_state=0) == [0]
+        lengths = loops[:, 1] - loops[:, 0]
+        regions = feature_regions(function, loops[lengths.argsort()[-1:]], 1)
+        assert least <= resamples.shares(regions)[0] <= most
+    assert len(resamples.shares([])) == 0
+    short = feature_regions(function, loops[lengths.argsort()[:1]], 1)
+    assert resamples.shares(short) == [0]
+
+
+def test_resamples_know_how_many_features_there_are_and_where_they_lie(rng):
+    angles = rng.uniform(0, 2 * np.pi, 6000)
+    ring = np.column_stack([np.cos(angles), np.sin(angles)])
+    clouds = PrivateCloud(3.0, (-1.5, 1.5), random_state=0).fit_transform([ring])
+    filtration = DTMFiltration(0.1, resolution=41).fit(clouds)
+    resamples = CloudResamples(clouds[0], filtration, n_resamples=30, random_state=0)
+    exact, released = filtration.transform([ring])[0], resamples.function
+    for dimension in (0, 1):
+        counts = resamples.count(dimension, longer_than=0.4)
+        assert counts.argmax() == 1 and counts.sum() == pytest.approx(1)
+    exact_loop, loop = (
+        CubicalPersistence(1).fit_transform([each])[0][-1] for each in (exact, released)
+    )
+    width = resamples.band()
+    assert (np.abs(exact_loop - loop) < width).all()
+    assert np.abs(exact.values - released.values).max() <= width < 0.3
+    # Equal seeds give equal resamples, and exact clouds have no noise.
+    again = CloudResamples(clouds[0], filtration, n_resamples=30, random_state=0)
+    np.testing.assert_array_equal(again.functions[7].values, resamples.functions[7].values)
+    (plain,) = PrivateCloud(np.inf, (-1.5, 1.5)).fit_transform([ring])
+    still = CloudResamples(plain, filtration, n_resamples=2)
+    assert still.band() == pytest.approx(np.linalg.norm(plain.cell) / 2)
+    refuses("longer_than", resamples.count, 1, 0.0)
+    refuses("level", resamples.band, 0.0)
+    refuses("n_resamples", CloudResamples, clouds[0], filtration, n_resamples=0)
 
 
 def test_feature_regions_refuses_what_it_cannot_place(rng):
