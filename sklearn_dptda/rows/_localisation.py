@@ -103,7 +103,7 @@ class _HistogramRules:
     near: float = 0.16
     # Number of rows beyond a far quantile, in standard deviations of the noise, from which on the
     # quantile is visible.
-    worth: float = 4.0
+    worth: float = 3.0
     # Half width of a box, in standard deviations of a normal column. One row in 5,000 is outside.
     half_width: float = 3.55
     # Part of the share for bounds within given ones that is spent on checking whether there are

@@ -320,7 +320,7 @@ def test_epsilon_for_error_recommends_no_infinite_epsilon():
     # are below half of it, .25. With .249, that is found out by looking for an epsilon.
     for sensitivity in (0.3, 0.249):
         private = PrivatePersistence(1.0, sensitivity=sensitivity, upper=2.0)
-        with pytest.warns(NoiseWarning, match="hides every feature.*Raise m, or use more points.$"):
+        with pytest.warns(NoiseWarning, match="hides every feature.*by PrivateCloud.$"):
             private.fit([np.ones((4, 4))])
     assert math.isinf(epsilon_for_error(0.25, PrivatePersistence(), 0.3, 2.0))
     # Above the range there are no errors, whatever the floor.
