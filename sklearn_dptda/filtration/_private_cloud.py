@@ -202,6 +202,10 @@ class PrivateCloud(
         self
         """
         self._check_epsilon(1 / (_SIZE_SHARE * (1 - _BOX_SHARE)))
+        X = check_collection(X)
+        if math.isfinite(self.epsilon):
+            # The release would refuse them, when a private box was paid for.
+            refuse_repeated(X)
         clouds, distinct = self._check_to_fit(X)
         d = clouds[0].n_features
         if d not in _CELLS:

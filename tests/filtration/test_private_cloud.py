@@ -334,6 +334,11 @@ def test_released_clouds_are_refused_where_they_make_no_sense(points):
     refuses("2 features", DTMFiltration(bounds=(0, 1)).fit([np.eye(3)]).transform, [cloud])
 
 
+def test_private_cloud_refuses_a_repeated_cloud_before_its_box_is_paid_for(points):
+    for bounds in (None, PrivateBounds(1.0), (-1, 2)):
+        refuses_unpaid("several times", PrivateCloud(1.0, bounds).fit_transform, [points, points])
+
+
 def test_private_cloud_refuses_other_histograms(points):
     private = PrivateCloud(1.0, (-1, 2)).fit([points])
     refuses("n_points must be given", private.make_histogram, points)
