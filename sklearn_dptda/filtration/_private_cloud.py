@@ -203,9 +203,6 @@ class PrivateCloud(
         """
         self._check_epsilon(1 / (_SIZE_SHARE * (1 - _BOX_SHARE)))
         X = check_collection(X)
-        if math.isfinite(self.epsilon):
-            # The release would refuse them, when a private box was paid for.
-            refuse_repeated(X)
         clouds, distinct = self._check_to_fit(X)
         d = clouds[0].n_features
         if d not in _CELLS:
@@ -216,6 +213,9 @@ class PrivateCloud(
             )
         _check_cells(self.n_cells, d)
         unit = self._unit(len(clouds))
+        if math.isfinite(self.epsilon) and isinstance(self.bounds, PrivateBounds | None):
+            # The release would refuse them, when the private box was paid for.
+            refuse_repeated(X)
         low, high, paid, remarks = self._box(distinct, d, unit)
         self.bounds_, self.bounds_guarantee_, self.n_features_in_ = (low, high), paid, d
         own = replace(self._guarantee_ahead(d), unit=unit)
