@@ -12,9 +12,9 @@ import pytest
 
 from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._paid_run import RunBudget
-from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from sklearn_dptda.privacy._stored_release import from_bytes
-from tests._refusals import refuses
+from tests._refusals import failing, refuses
 from tests.cli._paying import call, failed
 
 
@@ -122,11 +122,12 @@ def test_dry_run_option_and_extracts_repeat_no_payments(folder, capsys, monkeypa
 def test_run_budget_says_no_password_of_its_ledger(monkeypatch, capsys):
     pytest.importorskip("psycopg")
     url = "postgresql://me:secret@host/db?password=secret"
-    monkeypatch.setattr(RunBudget, "_exists", lambda self: False)
+    monkeypatch.setattr(PrivacyAccountant, "open", failing(PrivacyLedgerError("It is away.")))
     budget = RunBudget(url, [1.0])
     assert budget.left(budget.plan_with).startswith("left in postgresql://me:***@host/db, which")
-    said = refuses("there is no ledger", RunBudget, url, None)
-    assert "secret" not in said
+    monkeypatch.undo()
+    said = refuses(None, RunBudget, url, None, error=PrivacyLedgerError)
+    assert "host" in said and "secret" not in said
     assert "secret" not in failed(main(["ledger", url, "--check"]), capsys)
 
 
