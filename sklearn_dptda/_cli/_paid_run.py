@@ -20,7 +20,6 @@ from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.plotting import release_report
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
 from sklearn_dptda.privacy._guarantee import Sums
-from sklearn_dptda.privacy._ledger_stores import shown_location
 from sklearn_dptda.utils._people import remark_on_ids
 
 _PAYING_HELP = """\
@@ -277,9 +276,8 @@ class RunBudget:
         if path is None and numbers is not None:
             raise ValueError("--budget needs a ledger: pass --ledger PATH as well.")
         self.path = path
-        # The path for messages, without a password.
-        self.shown = "" if path is None else shown_location(path)
-        self._budget: dict[str, Any] = dict(zip(("epsilon", "delta"), numbers or (), strict=False))
+        named = zip(("epsilon", "delta"), numbers or (), strict=False)
+        self._budget: dict[str, Any] = {"epsilon": math.inf} if path is None else dict(named)
         self._is_new = False
         if path is not None:
             try:
@@ -291,11 +289,11 @@ class RunBudget:
                     raise
             if not self._budget:
                 raise ValueError(
-                    f"there is no ledger {self.shown}: pass --budget EPSILON [DELTA] to create it."
+                    f"there is no ledger {self.path}: pass --budget EPSILON [DELTA] to create it."
                 )
             self._is_new = True
         try:
-            self.plan_with = PrivacyAccountant(**(self._budget or {"epsilon": math.inf}))
+            self.plan_with = PrivacyAccountant(**self._budget)
         except ValueError as error:
             raise ValueError(f"--budget: {error}") from None
 
@@ -307,15 +305,14 @@ class RunBudget:
 
         None if a resumed run would have to create it.
         """
-        if self.path is None and own.exists():
-            return PrivacyAccountant.open(own, keep=0)
-        if self.path is not None and not self._is_new:
-            return self.plan_with
+        is_new = not own.exists() if self.path is None else self._is_new
+        if not is_new:
+            return self.plan_with if self.path else PrivacyAccountant.open(own, keep=0)
         if resumes:
             return None
-        if self.path is None:
-            return PrivacyAccountant(math.inf, path=own, keep=0)
-        accountant = PrivacyAccountant(**self._budget, path=self.path)
+        # A run without a ledger stores no release: it ends with its folder.
+        kept = {"path": own, "keep": 0} if self.path is None else {"path": self.path}
+        accountant = PrivacyAccountant(**self._budget, **kept)
         if self._lacks_delta():
             tell(_NO_DELTA)
         return accountant
@@ -347,5 +344,5 @@ class RunBudget:
             return (
                 "no ledger: the cost of this run is not recorded (pass --ledger PATH to record it)"
             )
-        place = self.shown + (", which would be created" if accountant.path is None else "")
+        place = self.path + (", which would be created" if accountant.path is None else "")
         return f"left in {place}: {shown_loss(accountant.remaining())}"

@@ -11,7 +11,6 @@ from pathlib import Path
 from sklearn_dptda._cli._terminal import tell
 from sklearn_dptda.privacy import PrivacyLedgerError
 from sklearn_dptda.privacy._ledger import AnotherRelease
-from sklearn_dptda.privacy._ledger_stores import shown_location
 from sklearn_dptda.privacy._release_key import payment_of
 
 try:
@@ -167,10 +166,9 @@ class RunFolder:
         remedy = "To make a new release, which is paid for again, choose another folder with -o."
         (paid,) = (each for each in accountant.releases() if each.key == payment_of(name, 1))
         if paid.size is not None:
-            ledger = shown_location(accountant.path)
             remedy = (
-                f"The ledger has stored what was paid for: 'sklearn-dptda ledger {ledger} "
-                f"--release {paid.number}' writes it. {remedy}"
+                "The ledger has stored what was paid for: 'sklearn-dptda ledger "
+                f"{accountant.path} --release {paid.number}' writes it. {remedy}"
             )
         return (
             f"the interrupted run in {self.out} is not continued. It had other options or another "
