@@ -57,7 +57,10 @@ VALUES = {
     ],
     "categories": [{"categories": {"kind": ["a", "b", "c"]}}],
     "method": [{"method": "tree", "delta": 1e-5}],
-    "target": [{"categories": {"kind": ["a", "b", "c"]}, "target": "kind"}],
+    "target": [
+        {"categories": {"kind": ["a", "b", "c"]}, "target": "kind", **more}
+        for more in ({}, {"delta": 1e-5}, {"adjacency": "replace-one", "marginal_share": 0.1})
+    ],
 }
 WITH = {
     "metric": {"adjacency": "replace-one"},
