@@ -159,7 +159,7 @@ def test_read_table_takes_what_the_file_cannot_tell(tmp_path, content, options, 
 def test_read_table_asks_for_what_the_file_cannot_tell(tmp_path, content, message):
     path = tmp_path / "t.csv"
     path.write_bytes(content)
-    refuses(message, read_table(path).numbers)
+    refuses(message, lambda: read_table(path).numbers())
 
 
 def test_read_table_refuses_wrong_encodings(tmp_path):
