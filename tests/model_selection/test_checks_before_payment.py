@@ -258,7 +258,7 @@ def test_search_asks_all_candidates_for_statistics_that_a_step_may_refuse():
     assert len(search.accountant) == 0
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.engines)])
 def test_asking_pays_nothing_in_other_workers(backend):
     budget = PrivacyAccountant(math.inf)
     parts = [
