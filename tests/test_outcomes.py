@@ -11,6 +11,7 @@ import re
 import sys
 import warnings
 from collections import Counter
+from functools import cache
 from itertools import product
 from typing import NamedTuple
 
@@ -189,7 +190,12 @@ def tables_of(estimator, *, chunks=False):
     if learns_labels(estimator):
         hostile |= LABELS
     for name, change in hostile.items():
-        yield name, [as_taken(estimator, given, each) for each in change(base_table())]
+        yield name, [as_taken(estimator, given, each) for each in made(change)]
+
+
+@cache
+def made(change):
+    return list(change(base_table()))
 
 
 # Tables that every estimator accepts, and of which a second step does not see what is special.
