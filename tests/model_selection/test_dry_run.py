@@ -360,7 +360,6 @@ def test_check_budget_refuses_a_small_budget_unpaid():
 @pytest.mark.parametrize("epsilon", [10.9, 11.0, 22.0])
 @pytest.mark.parametrize("composition", ["basic", "zcdp"])
 def test_check_budget_accepts_exactly_what_the_accountant_does(epsilon, composition):
-    """The answer of the check is that of the accountant, on both sides of the edge."""
     one = search(SMALL, {"n_components": [1, 2]}, cv=5)
 
     def outcome(action):
