@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -11,9 +12,10 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from sklearn_dptda.privacy import _warnings
+from sklearn_dptda.privacy import _warnings, zcdp_rho
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.synthetic import PrivateMeasure, _box_measure, _tree_measure
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded, replayed
 from tests._refusals import refuses, refuses_unpaid
 
 KINDS = ["low", "high", "rare"]
@@ -120,6 +122,57 @@ def test_hub_joins_the_columns_of_fewest_values(sizes, hint, joined, rng):
     axes = hub.axes(points)
     assert axes.shape[1] == len(hub.axis_sizes) == len(sizes) - max(len(joined) - 1, 0)
     assert hub.columns(axes) == pytest.approx(points)
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "moved", "share", "epsilon"),
+    [
+        ("add-remove", 1, 0.0, 0.3),
+        ("add-remove", 1, None, 7.0),
+        ("replace-one", 2, 0.1, 7.0),
+        ("replace-one", 2, None, 0.3),
+    ],
+)
+def test_private_measure_of_tree_spends_epsilon(adjacency, moved, share, epsilon):
+    # Beside the hub of the class and the answer there are three numbers, so that two pairs are
+    # chosen, with scores that a row moves by one up or down, and two tables are released.
+    private = measure(epsilon, adjacency=adjacency, marginal_share=share)
+    draws = recorded(partial(private.fit, table(400))).crossings
+    choices = [draw.rate for draw in draws if draw.metric == "range"]
+    *lines, tables = [draw.rate for draw in draws if draw.metric == "l1"]
+    assert len(choices) == 2 and (len(lines) > 2) == (share != 0)
+    spent = moved * (sum(lines) + 2 * sum(choices) + 2 * tables)
+    assert epsilon * (1 - 1e-9) < spent <= epsilon * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("adjacency", "moved"), [("add-remove", 1), ("replace-one", 2)])
+def test_private_measure_of_tree_spends_zcdp(adjacency, moved):
+    private = measure(2.0, delta=1e-6, adjacency=adjacency)
+    draws = recorded(partial(private.fit, table(400))).crossings
+    choices = [(2 * moved * draw.rate) ** 2 / 8 for draw in draws if draw.metric == "range"]
+    *lines, tables = [draw.rate**2 * moved / 2 for draw in draws if draw.metric == "l2"]
+    spent = sum(lines) + sum(choices) + 2 * tables
+    assert len(choices) == 2
+    assert spent == pytest.approx(zcdp_rho(2.0, 1e-6), rel=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"delta": 1e-6}, {"adjacency": "replace-one"}], ids=str)
+@pytest.mark.parametrize("number", range(4))
+def test_private_measure_of_tree_loses_at_most_its_promise(options, number):
+    # What enters each draw, for two tables that differ in a row, given the same earlier results.
+    X, other = table(60, number), table(1, 99 + number)
+    kept = X[1:] if options.get("adjacency") == "replace-one" else X
+    neighbour = pd.concat([kept, other], ignore_index=True)
+    private = measure(1.5, **options)
+    transcript, guarantee = replayed(private, X, neighbour)
+    assert max(transcript.moves) <= 1 + 1e-9
+    epsilon, rho = transcript.losses()
+    if "delta" in options:
+        assert 0 < rho <= zcdp_rho(1.5, 1e-6) * (1 + 1e-9) and guarantee.rho == pytest.approx(
+            zcdp_rho(1.5, 1e-6)
+        )
+    else:
+        assert 0 < epsilon <= 1.5 * (1 + 1e-9)
 
 
 def test_tree_scores_move_by_one_for_each_added_row():
