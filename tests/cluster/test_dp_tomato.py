@@ -166,7 +166,6 @@ def test_clusters_of_neighbouring_flags_and_codes_are_kept():
         assert adjusted_rand_score(y, private.fit_predict(X)) == 1
 
 
-@pytest.mark.usefixtures("peaks_at_once")
 def test_integers_do_not_make_more_cells_than_wanted():
     X = np.random.default_rng(0).integers(1, 6, (50, 12))
     private = DPToMATo(None, 1.0, (1, 5), random_state=0)
