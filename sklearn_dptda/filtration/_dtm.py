@@ -467,8 +467,8 @@ class DTMFiltration(BaseGridFiltration):
     def _warn_of_time(self, clouds: list[AnyCloud]) -> None:
         if _nearest_sums.compiled is None:
             warn_caller(
-                "The compiled sums of distances are missing: NumPy computes the same values 4 to 20 "
-                "times more slowly. Install a wheel, or a C compiler and then the package again."
+                "The compiled sums of distances are missing, and NumPy computes the same values 4 "
+                "to 20 times more slowly. Install a wheel, or a C compiler and the package again."
             )
         super()._warn_of_time(clouds)
 

@@ -32,8 +32,13 @@ _DIRECT = 700
 _CACHE_BYTES = 4 * 2**20
 # Orders of the mean that the compiled sums compute.
 _COMPILED_ORDERS = (1, 2)
-# The compiled sums accept no more columns. A matrix product is as fast for so many.
+# The compiled sums accept no more columns.
 _COMPILED_COLUMNS = 32
+# From this number of columns on, a matrix product and a selection are as fast as the compiled sums
+# at scattered places: on some processors from 5 columns on, and on others from 12.
+_PRODUCT_COLUMNS = 8
+# The compiled sums at scattered places take about half as long as partitioned rows.
+_TREE_OR_COMPILED = 2
 # Coordinates of points times places in one call of the compiled sums.
 _WORK_OF_CALL = 10**9
 # Bits of the lower halves of distances.
@@ -174,8 +179,7 @@ def grid_sums(
     """
     nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
     if compiled is not None and power.p in _COMPILED_ORDERS and len(points) < _DIRECT * power.k:
-        blur = 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
-        sums = _compiled_sums(points, nodes, power, 1.0, blur)
+        sums = _compiled_sums(points, nodes, power, 1.0, _blur(nodes))
     else:
         sums = np.empty((len(power.tops), len(nodes)), dtype=np.int64)
         for part, squared in nearest_in_blocks(points, nodes, power.k, memory):
@@ -225,23 +229,30 @@ def scattered_sums(
     points: FloatArray, places: FloatArray, power: FixedPointPower, memory: float
 ) -> NDArray[np.int64]:
     """Sum the integers of the ``power.k`` nearest points at arbitrary places, for each cap."""
-    by_tree = tree_is_cheaper(len(points), power.k, points.shape[1])
-    few_columns = points.shape[1] <= _COMPILED_COLUMNS
-    if compiled is not None and power.p in _COMPILED_ORDERS and few_columns and not by_tree:
-        points, places, step = _on_lattice(points, places, power.cap)
-        return _compiled_sums(points, places, power, step**2, 0.0)
-    sums = np.empty((len(power.tops), len(places)), dtype=np.int64)
-    if by_tree:
+    n, d = points.shape
+    by_kernel = compiled is not None and power.p in _COMPILED_ORDERS and d < _PRODUCT_COLUMNS
+    if tree_is_cheaper(n, power.k, d):
         # All points farther than the cap from every place count alike. The squares of their
         # distances could overflow.
         reach = 2 * power.cap
         points = np.clip(points, places.min(axis=0) - reach, places.max(axis=0) + reach)
+        if by_kernel and not tree_is_cheaper(n, _TREE_OR_COMPILED * power.k, d):
+            return _compiled_sums(points, places, power, 1.0, _blur(places))
         nearest = nearest_in_blocks(points, places, power.k, memory)
+    elif by_kernel:
+        points, places, step = _on_lattice(points, places, power.cap)
+        return _compiled_sums(points, places, power, step**2, 0.0)
     else:
         nearest = whole_squares(points, places, power.cap, 2, memory)
+    sums = np.empty((len(power.tops), len(places)), dtype=np.int64)
     for part, squared in nearest:
         sums[:, part] = _capped_sums(_smallest(squared, power.k), power)
     return sums
+
+
+def _blur(places: FloatArray) -> float:
+    """Return a bound of the rounding errors of distances between places."""
+    return 2.0**-49 * float(np.abs(places).max())
 
 
 def nearest_in_blocks(
