@@ -25,7 +25,7 @@ def _run(*command):
 
 
 def _variables(peer, packages, folder):
-    """Yield the names and values of the variables of a peer, which is installed if it is missing."""
+    """Yield the names and values of the variables of a peer, after its installation."""
     python = folder / peer.lower() / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     if not python.exists():
         venv.create(folder / peer.lower(), with_pip=True)
