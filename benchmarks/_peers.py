@@ -11,7 +11,7 @@ import venv
 from pathlib import Path
 from shlex import quote
 
-# The versions with which the published tables were measured.
+# diffprivlib as in the published tables; of clustering by Google, the newest source.
 GOOGLE = "https://github.com/google/differential-privacy"
 PACKAGES = {
     "DIFFPRIVLIB": ["diffprivlib==0.6.6", "scikit-learn==1.6.1"],
