@@ -131,6 +131,8 @@ class _HistogramRules:
 
 
 _RULES, _BOX = _LocalisationRules(), _HistogramRules()
+# Format of floats: bits below the exponent, a mask of the exponent above them, and the bits of 1.
+_MANTISSA_BITS, _EXPONENTS, _ONE = 52, 0x7FF, 0x3FF << 52
 # Standard deviation of a normal column in its interval, in half widths.
 NORMAL_SPREAD = 1 / _BOX.half_width
 
@@ -230,14 +232,25 @@ def localise(rows: Rows, budget: FitBudget) -> tuple[FloatArray, float, float, f
 
 def of_columns(part: FloatArray, centre: FloatArray, half: Any) -> IntArray:
     """Counts of the cells of each column; the cells at the ends also contain the rows outside."""
-    cells = np.floor((part - (centre - half)) * (_RULES.cells / (2 * half)))
-    return counts_by_column(np.clip(cells, 0, _RULES.cells - 1), _RULES.cells)
+    cells = part - (centre - half)
+    cells *= _RULES.cells / (2 * half)
+    np.floor(cells, out=cells)
+    np.clip(cells, 0, _RULES.cells - 1, out=cells)
+    return counts_by_column(cells, _RULES.cells)
 
 
-def counts_by_column(cells: FloatArray, n_cells: int) -> IntArray:
-    """Number of rows in each cell, of shape (n_columns, n_cells); missing values are in no cell."""
-    # Missing values are counted in a cell of their own, which is dropped.
-    whole = np.where(np.isnan(cells), n_cells, cells).astype(np.int64)
+def counts_by_column(
+    cells: FloatArray | IntArray, n_cells: int, gaps: BoolArray | None = None
+) -> IntArray:
+    """Number of rows in each cell, of shape (n_columns, n_cells); missing values are in no cell.
+
+    ``gaps`` says which values are missing, or they are NaN.
+    """
+    gaps = np.isnan(cells) if gaps is None else gaps
+    if gaps.any():
+        # Missing values are counted in a cell of their own, which is dropped.
+        cells = np.where(gaps, n_cells, cells)
+    whole = cells.astype(np.intp)
     counts = [np.bincount(column, minlength=n_cells + 1)[:n_cells] for column in whole.T]
     return np.array(counts)
 
@@ -250,10 +263,26 @@ def of_distances(
 ) -> IntArray:
     """Counts of distances by parts of octaves, in decreasing order."""
     n_cells = per_octave * _RULES.octaves
-    # Comparisons are used, because the rounding of logarithms may depend on the place in an array.
-    ends = 2.0 ** (-np.arange(n_cells - 1, 0, -1) / per_octave)
-    cells = n_cells - 1 - np.searchsorted(ends, euclidean(about(part, centre)) / reach)
+    distances = euclidean(about(part, centre)) / reach
+    cells = n_cells - 1 - parts_below(distances, per_octave, n_cells - 1)
     return np.bincount(cells, minlength=n_cells)
+
+
+def parts_below(sizes: FloatArray, per_octave: int, n: int) -> IntArray:
+    """How many of the ``n`` largest parts of octaves below 1 end below each size.
+
+    The ends are ``2**(-j / per_octave)`` for ``j`` from 1 to ``n``. Comparisons are used, because
+    the rounding of logarithms may depend on the place in an array.
+    """
+    # The bits of positive floats are integers in the same order, whose upper ones are the exponent.
+    # The part of an octave is the number of additions that carry into the exponent.
+    bits = sizes.view(np.int64) - 1
+    mantissas = (2.0 ** (-np.arange(per_octave) / per_octave)).view(np.int64)
+    cells = np.zeros(bits.shape, dtype=np.int64)
+    for mantissa in mantissas.tolist():
+        cells += bits + (_ONE - mantissa) >> _MANTISSA_BITS
+    cells += n - per_octave * (_ONE >> _MANTISSA_BITS) + 1
+    return np.clip(cells, 0, n, out=cells)
 
 
 def outer(
@@ -311,7 +340,7 @@ def _in_doubt(counts: FloatArray, sd: float, part: float) -> bool:
 def private_box(rows: Rows, budget: FitBudget, share: float) -> tuple[Intervals, float]:
     """Intervals of all columns, and their cost, which is at most ``share``."""
     d = rows.n_features
-    rows = rows.map(
+    rows = rows.through(
         partial(
             np.clip,
             a_min=-(2.0**_BOX.largest_exponent),
@@ -431,16 +460,14 @@ def _middle(
 
 def _of_sizes(part: FloatArray) -> IntArray:
     """Counts of numbers by the power of two that they are below, in decreasing order."""
-    mantissas, exponents = np.frexp(part)
-    exponents = np.where(
-        mantissas == 0,
-        _BOX.least_exponent,
-        np.clip(exponents, _BOX.least_exponent, _BOX.largest_exponent),
-    )
-    cells = np.where(np.isnan(part), np.nan, _BOX.largest_exponent - exponents)
+    # Of zero, the exponent is less than the least one.
+    bits = part.view(np.int64)
+    exponents = (bits >> _MANTISSA_BITS & _EXPONENTS) - (_ONE >> _MANTISSA_BITS) + 1
+    np.clip(exponents, _BOX.least_exponent, _BOX.largest_exponent, out=exponents)
     return counts_by_column(
-        cells,
+        _BOX.largest_exponent - exponents,
         _BOX.largest_exponent - _BOX.least_exponent + 1,
+        np.isnan(part),
     )
 
 
@@ -457,11 +484,13 @@ def _largest(counts: FloatArray, sd: float) -> float:
 def _of_offsets(part: FloatArray, middle: FloatArray, reach: FloatArray) -> IntArray:
     """Counts of distances by parts of octaves, from far to near, below and above the middle."""
     n = _BOX.parts_per_octave * _BOX.octaves
-    # Comparisons are used, because the rounding of logarithms may depend on the place in an array.
-    ends = _sizes_of_parts()[1:-1][::-1]
-    offsets = (part - middle) / reach
-    cells = n - 1 - np.searchsorted(ends, np.abs(offsets)) + np.where(offsets < 0, 0, n)
-    return counts_by_column(np.where(np.isnan(part), np.nan, cells), 2 * n)
+    offsets = part - middle
+    offsets /= reach
+    above = offsets >= 0
+    cells = parts_below(np.abs(offsets, out=offsets), _BOX.parts_per_octave, n - 1)
+    np.subtract(n - 1, cells, out=cells)
+    np.add(cells, n, out=cells, where=above)
+    return counts_by_column(cells, 2 * n, np.isnan(offsets))
 
 
 def _sizes_of_parts() -> FloatArray:
