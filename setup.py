@@ -1,4 +1,4 @@
-"""The compiled part of the package; pyproject.toml has everything else."""
+"""The compiled part of the package; setup.cfg and pyproject.toml have everything else."""
 
 import os
 import sysconfig

@@ -9,9 +9,12 @@ import io
 import json
 import logging
 import sys
+import tempfile
 import time
 import warnings
 from importlib import import_module
+from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 
@@ -122,6 +125,66 @@ def marginals(data, parameters, seed):
         model.fit(table)
         rows = model.generate(n_records=len(table))
     return rows[names].to_numpy().astype(int)
+
+
+def evolve_rows(data, parameters, seed):
+    """Synthetic rows of Tab-PE, with the parameters of its example of a table of people."""
+    import pandas as pd
+    import torch
+
+    # The tabular part uses no images, texts or language models, which need many packages.
+    for part in ("api", "data", "embedding"):
+        sys.modules |= {f"pe.{part}.{kind}": MagicMock() for kind in ("image", "text")}
+    from pe.api import TabularAPI
+    from pe.constant.data import (
+        LABEL_ID_COLUMN_NAME,
+        TABULAR_DATA_COLUMN_NAME,
+        VARIATION_API_FOLD_ID_COLUMN_NAME,
+    )
+    from pe.data import TabularCSV
+    from pe.embedding import TabularEmbedding
+    from pe.histogram import NearestNeighbors
+    from pe.population import CompositePopulation, PEPopulation
+    from pe.runner import PE
+
+    np.random.seed(seed)  # noqa: NPY002 (what it draws from)
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    *names, label = (f"c{j:02}" for j in range(data["X"].shape[1]))
+    listed = [name for name, size in zip(names, data["sizes"], strict=False) if np.isfinite(size)]
+    table = pd.DataFrame(data["X"], columns=[*names, label]).astype(dict.fromkeys(listed, int))
+    table.to_csv("rows.csv", index=False)
+    numbers = [name for name in names if name not in listed]
+    kinds = {"cat_columns": listed, "int_columns": [], "float_columns": numbers}
+    Path("kinds.json").write_text(json.dumps({**kinds, "label_columns": [label]}))
+    rows = TabularCSV("rows.csv", "kinds.json")
+    info, steps, n = rows.get_tab_info(), 30, 1000
+    api = TabularAPI(info, num_iterations=steps)
+    early = PEPopulation(
+        api,
+        initial_variation_api_fold=0,
+        next_variation_api_fold=1,
+        keep_selected=False,
+        selection_mode="sample",
+        histogram_threshold=0,
+    )
+    late = PEPopulation(
+        api,
+        initial_variation_api_fold=3,
+        next_variation_api_fold=3,
+        keep_selected=True,
+        selection_mode="rank",
+    )
+    nearest = NearestNeighbors(
+        TabularEmbedding(info), mode="L2", lookahead_degree=0, backend="torch"
+    )
+    runner = PE(rows, CompositePopulation([early] * 5 + [late] * (steps - 5)), nearest, loggers=[])
+    privacy = {"epsilon": parameters["epsilon"], "delta": parameters["delta"]}
+    with tempfile.TemporaryDirectory() as place:
+        drawn = runner.run([n] * steps, checkpoint_path=place, **privacy).data_frame
+    drawn = drawn[drawn[VARIATION_API_FOLD_ID_COLUMN_NAME] == -1]
+    found = pd.DataFrame(drawn[TABULAR_DATA_COLUMN_NAME].tolist(), columns=[*listed, *numbers])
+    return np.column_stack([found[names], drawn[LABEL_ID_COLUMN_NAME]]).astype(float)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Accuracy of synthetic tables: columns, pairs of columns, models trained on them, and time.
 
 ``DPMM_PYTHON`` names an interpreter with dpmm, whose MST and AIM are compared with our methods.
-Without it, they are left out.
+``TAB_PE_PYTHON`` names one with torch, and ``TAB_PE_FOLDER`` the folder of microsoft/DPSDA, which
+contains Tab-PE. A peer that is not named is left out.
 """
 
 from functools import partial
@@ -29,9 +30,9 @@ LISTS = {
 RANGES = {"hours": (0, 99), "gain": (0, 20), "age": (17, 90)}
 DELTA = 1e-6
 OPTIONS = {"default": {}, "delta=1e-6": {"delta": DELTA}, "boxes": {"method": "boxes"}}
-# Bins of numbers for the peers, which take categories only, and seconds that one of their fits may
-# take. They have one run.
-PEER_BINS, PATIENCE = 16, 900
+# Bins of numbers for MST and AIM, which take categories only, and seconds that one of their fits
+# may take. They have one run, and Tab-PE has several.
+PEER_BINS, PATIENCE, EVOLVED_SEEDS = 16, 900, 5
 PEERS = {"MST (dpmm)": "mst", "AIM (dpmm)": "aim"}
 
 
@@ -122,6 +123,11 @@ def _models_table(cases, epsilons, n_seeds):
         rows.append(
             (case.name, "real rows", "-", *_row([(*_measured(case, train, train, test), 0)]))
         )
+        # Tab-PE draws as few rows, so these tell what their number alone costs.
+        few = train[np.random.default_rng(0).choice(len(train), 1000, replace=False)]
+        rows.append(
+            (case.name, "1,000 real rows", "-", *_row([(*_measured(case, few, train, test), 0)]))
+        )
         for epsilon in epsilons:
             own = scores(partial(_of_method, case, train, test, epsilon), _METHODS, range(n_seeds))
             rows += [
@@ -133,12 +139,15 @@ def _models_table(cases, epsilons, n_seeds):
                     (case.name, method, f"{epsilon:g}", *_of_peer(kind, case, train, test, epsilon))
                     for method, kind in PEERS.items()
                 ]
+            if n_seeds > 2 and not missing("TAB_PE", folder=True):
+                own = _evolved(case, train, test, epsilon)
+                rows.append((case.name, "Tab-PE", f"{epsilon:g}", *own))
     return Table(
         "Trained on synthetic rows, tested on real ones",
         "data | rows of | epsilon | area under the curve | pairs | columns | CPU, s",
         rows,
-        f"Medians over {n_seeds} seeds and the worst run; MST and AIM have one run, and "
-        f"{PEER_BINS} bins per column of numbers.",
+        f"Medians over {n_seeds} seeds and the worst run; Tab-PE has {EVOLVED_SEEDS}. MST and "
+        f"AIM have one run, and {PEER_BINS} bins per column of numbers.",
     )
 
 
@@ -273,6 +282,14 @@ def _of_peer(kind, case, train, test, epsilon):
     places = np.where(np.isinf(case.sizes), rng.random(codes.shape), 0.0)
     drawn = case.low + (codes + places) / sizes * (case.high - case.low)
     return _row([(*_measured(case, drawn, train, test), *answer["seconds"])])
+
+
+def _evolved(case, train, test, epsilon):
+    """Rows of Tab-PE, which counts the shares of the classes as public."""
+    given = {"n_seeds": EVOLVED_SEEDS, "epsilon": epsilon, "delta": DELTA}
+    answer = ask("TAB_PE", "evolve_rows", {"X": train, "sizes": case.sizes}, folder=True, **given)
+    found = [_measured(case, np.array(drawn), train, test) for drawn in answer["found"]]
+    return _row([(*own, spent) for own, spent in zip(found, answer["seconds"], strict=True)])
 
 
 def _measured(case, drawn, train, test):

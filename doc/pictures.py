@@ -3,9 +3,11 @@
 All data are simulated and all draws have a seed, so the pictures are reproducible.
 """
 
+import io
 import runpy
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import matplotlib
@@ -15,6 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from gudhi.sklearn import RipsPersistence
+from PIL import Image
 from sklearn.datasets import make_moons
 
 from sklearn_dptda import (
@@ -39,6 +42,7 @@ from sklearn_dptda.synthetic import PrivateMeasure
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "doc" / "images"
+DPI = 110
 BLUE, RED, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"
 
 
@@ -65,7 +69,7 @@ def reading():
     axes[1].annotate(
         "the loop: born early,\ndies late, certain",
         loop,
-        xytext=(0.5, 0.62),
+        xytext=(0.12, 0.58),
         textcoords="axes fraction",
         arrowprops={"arrowstyle": "->"},
         fontsize=9,
@@ -329,10 +333,16 @@ def command_line_picture():
     with tempfile.TemporaryDirectory() as folder:
         points = Path(folder) / "points.csv"
         np.savetxt(points, make_two_circles(4000, noise=0.05, random_state=0), delimiter=",")
-        options = f"--bounds -3 3.5 --epsilon 2 --m 0.2 --seed 0 -o {folder}"
-        assert command_line(["diagram", str(points), *options.split()]) == 0
-        picture = plt.imread(Path(folder) / "diagram.png")
-    height, width = np.array(picture.shape[:2]) / 110
+        options = "--bounds -3 3.5 --epsilon 2 --m 0.2"
+        return of_command("diagram", points, *options.split())
+
+
+def of_command(name, *arguments):
+    """Return the picture that a command writes, as a figure."""
+    with tempfile.TemporaryDirectory() as folder:
+        assert command_line([name, *map(str, arguments), "--seed", "0", "-o", folder]) == 0
+        picture = plt.imread(Path(folder) / f"{name}.png")
+    height, width = np.array(picture.shape[:2]) / DPI
     figure = plt.figure(figsize=(width, height))
     figure.figimage(picture)
     return figure
@@ -366,12 +376,23 @@ PICTURES = {
     "networks": networks,
     "unknown_bounds": unknown_bounds,
     "command_line": command_line_picture,
+    "demo": partial(of_command, "demo"),
     "landmarks": of_example("landmarks"),
     "story": of_example("story"),
     "how_much_data": of_example("how_much_data"),
 }
 
+
+def save(figure, path):
+    """Write a figure with a palette, which makes the file a third as large."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=DPI)
+    # Other methods choose colours by their numbers of pixels, and markers have few.
+    look = {"method": Image.Quantize.MAXCOVERAGE, "dither": Image.Dither.NONE}
+    Image.open(drawn).convert("RGB").quantize(256, **look).save(path, optimize=True)
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:] or PICTURES:
-        PICTURES[name]().savefig(IMAGES / f"{name}.png", dpi=110)
+        save(PICTURES[name](), IMAGES / f"{name}.png")
         plt.close("all")

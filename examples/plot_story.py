@@ -93,7 +93,7 @@ print(plan)
 # any of them is asked.
 shape = PrivatePersistence(plan.epsilon, homology_dimensions=1, random_state=0)
 groups = DPMoGMorse(
-    n_components=8, epsilon=0.8, bounds=UNIT, adjacency="replace-one", random_state=0
+    n_components=8, epsilon=0.8, bounds=UNIT, adjacency="replace-one", random_state=1
 )
 table = PrivateMeasure(0.9, UNIT, adjacency="replace-one", random_state=0)
 print(sum((planned_loss(one) for one in (groups, table)), planned_loss(shape)))
@@ -126,7 +126,8 @@ print("whatever the data are, beyond noise:", sure.sum())
 # ----------
 # The groups come from a private mixture of eight Gaussian components, which are merged along the
 # saddles of the density. The number of groups is not given. The weights are printed with the
-# standard deviation of their noise.
+# standard deviation of their noise. At this epsilon, the number is not certain: of the seeds 0 to
+# 9, seven give three groups, and three cut the ring in two.
 with budget:
     groups.fit(rows)
 again = groups.n_clusters_stability_

@@ -71,8 +71,9 @@ SMALLER = {
 
 
 def layer_of(page):
-    # The page about large data starts workers.
-    return pytest.mark.engines if page.name == "large_data.md" else pytest.mark.conformance
+    # These pages start workers.
+    starts = page.name in ("card.md", "large_data.md")
+    return pytest.mark.engines if starts else pytest.mark.conformance
 
 
 # Code to copy is code whose result noise does not hide. Only this warning follows from public

@@ -222,7 +222,8 @@ class PersistenceDiagramDisplay(Display):
         ax.set(xlim=ends, ylim=ends, xlabel=self._label("birth"), ylabel=self._label("death"))
         ax.set_aspect("equal")
         corner = "upper left" if self.superlevel else "lower right"
-        ax.legend(loc=corner, frameon=False, fontsize="small")
+        # Without a frame, the marker of the legend could be read as a point below the diagonal.
+        ax.legend(loc=corner, framealpha=1, edgecolor="#999999", fontsize="small")
 
     def to_plotly(self) -> "PlotlyFigure":
         """Draw the diagrams as an interactive figure.
@@ -320,6 +321,8 @@ class PersistenceDiagramDisplay(Display):
             opacity = self._opacity(i, high)
             ax.scatter(births, deaths, s=28, alpha=opacity, zorder=3, clip_on=False, **look)
         written = np.empty((0, 2))
+        # The hollow marker of the reference is larger.
+        left = -5 if self.reference is None else -9
         for at in np.argsort(births - deaths):
             place, p = (births[at], deaths[at]), probability[self._shown(i, high)][at]
             # Of texts that would cover each other, that of the longest feature is written.
@@ -328,7 +331,7 @@ class PersistenceDiagramDisplay(Display):
                 written = np.vstack([written, place])
                 text = ">.99" if p > 0.99 else f"{p:.2f}".lstrip("0")
                 look = {"size": "x-small", "ha": "right", "va": "center"}
-                ax.annotate(text, place, (-5, 0), textcoords="offset points", **look)
+                ax.annotate(text, place, (left, 0), textcoords="offset points", **look)
 
     def _shown(self, i, high):
         """Return which points of a diagram are drawn."""

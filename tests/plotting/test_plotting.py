@@ -48,6 +48,13 @@ def test_persistence_diagram_display_names_its_dimensions(filtration, dimensions
     assert all(label.endswith("probable") for label in labels)
 
 
+def test_persistence_diagram_display_frames_the_markers_of_its_legend():
+    # Below the diagonal there is no point, and a marker there must not look like one.
+    display = PersistenceDiagramDisplay([[[0.0, 1.0]]]).plot()
+    legend = display.ax_.get_legend()
+    assert legend.get_frame_on() and legend.get_frame().get_alpha() == 1
+
+
 def test_persistence_diagram_display_takes_references_and_infinity():
     display = PersistenceDiagramDisplay(
         [np.array([[0, np.inf]])], reference=[np.array([[0.1, 1.0]])]
