@@ -177,6 +177,13 @@ FRAGMENTS = {
             Length of each column that counts as one: half the width of an interval that
             contains ``bounds_``, the private unit of a clustering, or the side of a cell.
     """,
+    "logarithms_of_columns": """
+        logarithms_ : ndarray of shape (n_features,)
+            Private scale ``s`` of each column that counts by its logarithm,
+            ``sign(x) log(1 + |x| / s)``; infinite for the other columns. Points and their
+            noise are in the units of the table. Lengths and covariances of such a column
+            (``units_``, ``covariances_``) are those of its logarithm.
+    """,
     "row_adjacency": """
         adjacency : {"add-remove", "replace-one"}, default="add-remove"
             Which tables count as neighbours. ``"add-remove"`` (unbounded): one row is
@@ -198,8 +205,10 @@ FRAGMENTS = {
         units : {"columns", "bounds"} or array-like of shape (n_features,), default="columns"
             How distances measure the columns. ``"columns"``: by private intervals and
             correlations, so that columns that have no part in the clusters, such as
-            flags, do not decide. ``"bounds"``: by the widths of ``bounds``; equal widths
-            mean one unit. An array contains public lengths that count as one.
+            flags, do not decide, and columns of one sign over decades, such as amounts,
+            by their logarithms (``logarithms_``). ``"bounds"``: by the widths of
+            ``bounds``; equal widths mean one unit. An array contains public lengths that
+            count as one.
     """,
     "groups_of_fit": """
         groups : array-like of shape (n_samples,), default=None

@@ -82,6 +82,7 @@ class DPTree(PrivateKMeans):
     coreset_weights_ : ndarray of shape (n_leaves,)
         Private number of rows of each point of the coreset.
     %(bounds_of_rows)s
+    %(logarithms_of_columns)s
     %(fit_guarantee_and_columns)s
 
     See Also

@@ -45,6 +45,8 @@ class Candidates:
     exact in any order, and the costs of a record do not depend on other records.
     """
 
+    _adapts_to_columns = False
+
     def __init__(self, points, radius):
         self.points, self.radius = points, radius
         steps = self._round(points)

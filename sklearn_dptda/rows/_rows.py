@@ -234,6 +234,15 @@ class Rows:
             return replace(self, parts=_Held(held))
         return replace(self, functions=(*self.functions, function))
 
+    def within(self, low: FloatArray, high: FloatArray) -> Self:
+        """Only the rows within bounds. The others add nothing to any sum."""
+        inside = partial(_inside, low=low, high=high)
+        kept = self.map(inside)
+        if isinstance(kept.parts, _Held):
+            n_counted = sum(weight * len(rows) for rows, weight in kept.parts.batches)
+            kept = replace(kept, n_counted=n_counted)
+        return kept
+
     def onto(self, function: Callable[[FloatArray], FloatArray], n_features: int) -> Self:
         """Apply a function as :meth:`map` does, which returns rows of this many columns."""
         return replace(self.map(function), n_features=n_features)
@@ -296,6 +305,11 @@ def about(X: FloatArray, centre: FloatArray) -> FloatArray:
 def count_beyond(X: FloatArray, low: FloatArray, high: FloatArray) -> int:
     """Number of rows outside the bounds."""
     return int(((low > X) | (high < X)).any(axis=1).sum())
+
+
+def _inside(X: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Rows within the bounds, of which missing values are no reason to leave them out."""
+    return X[~((low > X) | (high < X)).any(axis=1)]
 
 
 def batch_size(width: int) -> int:
