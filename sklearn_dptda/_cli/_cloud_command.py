@@ -5,16 +5,14 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_dptda._cli._diagram_commands import SCALE_ARGUMENT, by_person, in_units
+from sklearn_dptda._cli._diagram_commands import PointsCommand, in_units
 from sklearn_dptda._cli._output import new_figure
-from sklearn_dptda._cli._paid_run import PayingCommand
-from sklearn_dptda._cli._read_points import TABLE_ARGUMENTS
 from sklearn_dptda.filtration import DTMFiltration, PrivateCloud
 from sklearn_dptda.persistence import CloudResamples, CubicalPersistence, feature_regions
 from sklearn_dptda.plotting import FiltrationDisplay
 
 
-class Cloud(PayingCommand):
+class Cloud(PointsCommand):
     """Release a weighted cloud under differential privacy, and the regions of its loops.
 
     The privacy unit is one row, or one person with --groups.
@@ -45,34 +43,22 @@ class Cloud(PayingCommand):
     name = "cloud"
     files = ("cloud.json", "cloud.csv", "regions.geojson", "cloud.png")
     kinds = (DTMFiltration, PrivateCloud)
-    arguments = TABLE_ARGUMENTS | SCALE_ARGUMENT
     hidden = frozenset({"p", "max_distance", "method", "refinement", "memory"})
 
     def __init__(self, args):
-        self.args, self.scale = args, args.scale or [1.0]
         super().__init__(args)
         given = self.given(DTMFiltration)
         given.pop("bounds", None)
         self.filtration = DTMFiltration(**given)
-        people = None if args.groups is None else True
-        self.private.set_params(groups=people)
+        self.private.set_params(groups=self.groups)
         if self.private.bounds is not None:
             self.private.set_params(bounds=in_units(self.scale, self.private.bounds))
         self.estimators = [self.filtration, self.private]
 
     def prepare(self):
-        points = super().prepare()
-        d = points.shape[1]
+        cloud, d = super().prepare(), len(self.records.columns)
         if d not in (2, 3):
             raise ValueError(f"cloud takes points of 2 or 3 coordinates; got {d}. Use --columns.")
-        if len(self.scale) not in (1, d):
-            raise ValueError(
-                f"--scale takes 1 number, or one for each of the {d} coordinates; got "
-                f"{len(self.scale)}."
-            )
-        points = points / self.scale
-        ids = self.records.ids
-        cloud = points if ids is None else by_person(points, ids)
         # Whether the grid and m can be used is public.
         grid = {"bounds": (0.0, 1.0), "resolution": self.filtration.resolution}
         DTMFiltration(self.filtration.m, **grid).fit([np.eye(2, d)])

@@ -67,20 +67,43 @@ def in_units(scale, bounds):
     return tuple(np.divide(end, units).tolist() for end in bounds)
 
 
-class _FunctionCommand(PayingCommand):
-    """A release computed from the distance-to-measure of points."""
+class PointsCommand(PayingCommand):
+    """A release of a cloud of points, in units of public numbers."""
 
     arguments = TABLE_ARGUMENTS | SCALE_ARGUMENT
+
+    def __init__(self, args):
+        self.args, self.scale = args, args.scale or [1.0]
+        # Whether the cloud is a list of people.
+        self.groups = None if args.groups is None else True
+        super().__init__(args)
+
+    def prepare(self):
+        """Return the cloud, or the points of each person in it."""
+        points = super().prepare()
+        if len(self.scale) not in (1, points.shape[1]):
+            raise ValueError(
+                f"--scale takes 1 number, or one for each of the {points.shape[1]} coordinates; "
+                f"got {len(self.scale)}."
+            )
+        points = points / self.scale
+        if self.records.ids is None:
+            return points
+        _, numbers, counts = np.unique(self.records.ids, return_inverse=True, return_counts=True)
+        return np.split(points[np.argsort(numbers, kind="stable")], np.cumsum(counts)[:-1])
+
+
+class _FunctionCommand(PointsCommand):
+    """A release computed from the distance-to-measure of points."""
+
     required = frozenset({"bounds"})
     names = {"homology_dimensions": "dimensions"}
 
     def __init__(self, args):
-        self.args, self.scale = args, args.scale or [1.0]
+        super().__init__(args)
         given = self.given(DTMFiltration)
         self.bounds = in_units(self.scale, given.pop("bounds"))
-        people = None if args.groups is None else True
-        self.filtration = DTMFiltration(**given, bounds=self.bounds, groups=people)
-        super().__init__(args)
+        self.filtration = DTMFiltration(**given, bounds=self.bounds, groups=self.groups)
         # For a single number, the results would be no lists.
         dimensions = np.atleast_1d(self.private.homology_dimensions).tolist()
         self.private.set_params(homology_dimensions=dimensions)
@@ -89,16 +112,7 @@ class _FunctionCommand(PayingCommand):
 
     def prepare(self):
         # Both estimators check their input before anything is paid.
-        points = super().prepare()
-        if len(self.scale) not in (1, points.shape[1]):
-            raise ValueError(
-                f"--scale takes 1 number, or one for each of the {points.shape[1]} coordinates; "
-                f"got {len(self.scale)}."
-            )
-        points = points / self.scale
-        ids = self.records.ids
-        cloud = points if ids is None else by_person(points, ids)
-        functions = self.filtration.fit_transform([cloud])
+        functions = self.filtration.fit_transform([super().prepare()])
         self.private.fit(functions)
         return functions
 
@@ -123,12 +137,6 @@ class _FunctionCommand(PayingCommand):
         """Map the name of each homology dimension to its value."""
         names = (f"H{q}" for q in self.private.homology_dimensions_)
         return dict(zip(names, values, strict=True))
-
-
-def by_person(points, ids):
-    """Return the points of each person."""
-    _, numbers, counts = np.unique(ids, return_inverse=True, return_counts=True)
-    return np.split(points[np.argsort(numbers, kind="stable")], np.cumsum(counts)[:-1])
 
 
 class Diagram(_FunctionCommand):

@@ -13,7 +13,6 @@ from sklearn_dptda._cli._terminal import say
 from sklearn_dptda.plotting._release_report import budget_over_time
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from sklearn_dptda.privacy._ledger_extract import total_of
-from sklearn_dptda.privacy._ledger_stores import shown_location
 from sklearn_dptda.privacy._stored_release import to_bytes
 
 # Largest number of dates below the axis of a picture.
@@ -188,9 +187,7 @@ def _check_extract(path, *earlier):
 def _read_extract(name):
     content = b"" if "://" in name else Path(name).read_bytes()
     if "://" in name or content.startswith(_SQLITE):
-        raise ValueError(
-            f"{shown_location(name)}: --check reads an extract. Write one with --extract."
-        )
+        raise ValueError(f"{name}: --check reads an extract. Write one with --extract.")
     try:
         return json.loads(content.decode(), object_pairs_hook=_names_once)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):

@@ -20,9 +20,6 @@ from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.plotting import release_report
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
 from sklearn_dptda.privacy._guarantee import Sums
-from sklearn_dptda.privacy._ledger import AnotherRelease
-from sklearn_dptda.privacy._ledger_stores import shown_location
-from sklearn_dptda.privacy._release_key import payment_of
 from sklearn_dptda.utils._people import remark_on_ids
 
 _PAYING_HELP = """\
@@ -154,7 +151,7 @@ class PayingCommand(Command):
 
     def run(self) -> None:
         """Plan, and unless this is a dry run: refuse, read, pay, draw and write."""
-        args, private, folder = self.args, self.private, RunFolder(self.args.out, self.files)
+        args, private = self.args, self.private
         for estimator in self.estimators:
             estimator._validate_params()
         if not 0 < private.epsilon < math.inf:
@@ -164,6 +161,7 @@ class PayingCommand(Command):
         if args.dry_run:
             budget.print_plan(plan, self.remarks())
             return
+        folder = RunFolder(args.out, self.files, shown_loss(plan.releases[0].guarantee))
         folder.refuse_overwriting(args.force)
         _refuse_one_file_twice(args, self.files)
         _check_report(args.report, args.out, args.force)
@@ -171,21 +169,18 @@ class PayingCommand(Command):
             # The run may have used up the ledger, so its folder is reported before the ledger.
             folder.refuse_unfinished()
             plan.check()
-        spent = _Spent(plan, folder)
-        with spent.reported():
+        with folder.reported():
             with slow("reading and computing"):
                 data = self.prepare()
             output_folder(args.out)
-            with folder.reserved(args.ledger, args.force, args.resume):
-                accountant = budget.accountant(folder)
-                with spent.under_a_name(accountant, args.resume) as named:
-                    private.set_params(accountant=named)
-                    with slow("drawing the release"):
-                        self.release(data)
-                    private.set_params(accountant=None)
-                    with slow("writing"):
-                        out = folder.write_all(self.write_file)
-            self._tell_of(out, budget, accountant)
+            with folder.reserved(budget.accountant, args.force, args.resume) as (payer, named):
+                private.set_params(accountant=named)
+                with slow("drawing the release"):
+                    self.release(data)
+                private.set_params(accountant=None)
+                with slow("writing"):
+                    out = folder.write_all(self.write_file)
+            self._tell_of(out, budget, payer)
 
     def _tell_of(self, out, budget, accountant):
         """Print the result, and write the report.
@@ -214,7 +209,6 @@ class PayingCommand(Command):
             statements=list(self.describe()),
             parameters={"file": Path(args.points).name, **self._public_parameters()},
             title=f"Report of a private release: {Path(self.files[0]).stem}",
-            form="registry" if path.suffix in (".yaml", ".yml") else "page",
         )
         if args.force:
             path.unlink(missing_ok=True)
@@ -269,85 +263,6 @@ def _check_report(name: str | None, out: str, force: bool) -> None:
         raise ValueError(f"--report: the folder {path.parent} cannot be written to.")
 
 
-class _Spent:
-    """What a run has spent, as far as its ledger knows, and what its errors say about it."""
-
-    def __init__(self, plan, folder):
-        self._loss = shown_loss(plan.releases[0].guarantee)
-        self._folder = folder
-        # Empty if nothing was spent.
-        self._words = ""
-
-    @contextmanager
-    def under_a_name(self, accountant, resumes):
-        """Yield the accountant under a name that is kept as long as a payment has no release."""
-        # A second Ctrl-C must not delete the name of a release that was paid for.
-        name, ends = self._folder.take_name(), False
-        try:
-            yield accountant.under(name)
-            self._look(accountant, name)
-            ends = True
-        except AnotherRelease:
-            # The name stays, because it belongs to the payment of the interrupted run.
-            raise ValueError(_another_release(self._folder.out, accountant, name)) from None
-        except BaseException:
-            self._look(accountant, name)
-            # A resumed run may end before it finds the payment of the earlier run.
-            ends = not resumes and not self._words
-            raise
-        finally:
-            if ends:
-                self._folder.delete_name()
-
-    def _look(self, accountant, name):
-        """Ask the ledger whether the release under a name was paid for."""
-        try:
-            paid = accountant._ledger.is_paid(payment_of(name, 1))
-        except PrivacyLedgerError:
-            self._words = f"{self._loss} may have been spent"
-        else:
-            self._words = f"{self._loss} was spent" if paid else ""
-
-    @contextmanager
-    def reported(self):
-        """Say in messages about errors and interrupts what the run has spent."""
-        try:
-            yield
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(self._message()) from None
-        except Exception:
-            if self._words:
-                tell(f"note: {self._message()}")
-            raise
-
-    def _message(self):
-        if not self._words:
-            return "nothing was spent"
-        if not self._folder.is_unfinished:
-            return f"{self._words}, and the release is complete"
-        return (
-            f"{self._words}. Run the same command with --resume to continue; it pays nothing more"
-        )
-
-
-def _another_release(out, accountant, name):
-    """Return why an interrupted run is not continued, and what can be done."""
-    remedy = "To make a new release, which is paid for again, choose another folder with -o."
-    (paid,) = (each for each in accountant.releases() if each.key == payment_of(name, 1))
-    if paid.size is not None:
-        ledger = shown_location(accountant.path)
-        remedy = (
-            f"The ledger has stored what was paid for: 'sklearn-dptda ledger {ledger} --release "
-            f"{paid.number}' writes it. {remedy}"
-        )
-    return (
-        f"the interrupted run in {out} is not continued. It had other options or another file, or "
-        "another version of this package or another user, with another secret, made it. Nothing "
-        "was charged. Repeat the original command with --resume, as the same user and with the "
-        f"same version. {remedy}"
-    )
-
-
 class RunBudget:
     """The budget of one run: an existing ledger, a new ledger, or an unlimited count in memory.
 
@@ -361,42 +276,43 @@ class RunBudget:
         if path is None and numbers is not None:
             raise ValueError("--budget needs a ledger: pass --ledger PATH as well.")
         self.path = path
-        # The path for messages, without a password.
-        self.shown = "" if path is None else shown_location(path)
-        self._budget: dict[str, Any] = dict(zip(("epsilon", "delta"), numbers or (), strict=False))
-        self._is_new = path is not None and not self._exists()
-        if self._is_new and not self._budget:
-            raise ValueError(
-                f"there is no ledger {self.shown}: pass --budget EPSILON [DELTA] to create it."
-            )
-        if path is not None and not self._is_new:
-            self.plan_with = PrivacyAccountant.open(path, **self._budget)
-            return
+        named = zip(("epsilon", "delta"), numbers or (), strict=False)
+        self._budget: dict[str, Any] = {"epsilon": math.inf} if path is None else dict(named)
+        self._is_new = False
+        if path is not None:
+            try:
+                self.plan_with = PrivacyAccountant.open(path, **self._budget)
+                return
+            except PrivacyLedgerError:
+                # If a server cannot be reached, the error occurs again when the ledger is created.
+                if os.path.lexists(path) or ("://" in path and not self._budget):
+                    raise
+            if not self._budget:
+                raise ValueError(
+                    f"there is no ledger {self.path}: pass --budget EPSILON [DELTA] to create it."
+                )
+            self._is_new = True
         try:
-            self.plan_with = PrivacyAccountant(**(self._budget or {"epsilon": math.inf}))
+            self.plan_with = PrivacyAccountant(**self._budget)
         except ValueError as error:
             raise ValueError(f"--budget: {error}") from None
-
-    def _exists(self):
-        if "://" not in self.path:
-            return os.path.lexists(self.path)
-        try:
-            PrivacyAccountant.open(self.path)
-        except PrivacyLedgerError:
-            # If a server cannot be reached, the error occurs again later and is then reported.
-            return not self._budget
-        return True
 
     def _lacks_delta(self):
         return self._is_new and self.plan_with.delta == 0 and math.isfinite(self.plan_with.epsilon)
 
-    def accountant(self, folder):
-        """Return the accountant that pays; of a run without a ledger, one in its hidden folder."""
-        if self.path is None:
-            return folder.ledger()
-        if not self._is_new:
-            return self.plan_with
-        accountant = PrivacyAccountant(**self._budget, path=self.path)
+    def accountant(self, own, resumes):
+        """Return the accountant that pays, at the path ``own`` if the run has no ledger.
+
+        None if a resumed run would have to create it.
+        """
+        is_new = not own.exists() if self.path is None else self._is_new
+        if not is_new:
+            return self.plan_with if self.path else PrivacyAccountant.open(own, keep=0)
+        if resumes:
+            return None
+        # A run without a ledger stores no release: it ends with its folder.
+        kept = {"path": own, "keep": 0} if self.path is None else {"path": self.path}
+        accountant = PrivacyAccountant(**self._budget, **kept)
         if self._lacks_delta():
             tell(_NO_DELTA)
         return accountant
@@ -428,5 +344,5 @@ class RunBudget:
             return (
                 "no ledger: the cost of this run is not recorded (pass --ledger PATH to record it)"
             )
-        place = self.shown + (", which would be created" if accountant.path is None else "")
+        place = self.path + (", which would be created" if accountant.path is None else "")
         return f"left in {place}: {shown_loss(accountant.remaining())}"

@@ -1,19 +1,17 @@
-"""The folder of a run: reserved for one run at a time, until all files of a release are written."""
+"""The folder of a run: one run at a time, under a name, until what it paid for is written."""
 
 import os
-import re
 import shutil
 import tempfile
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
-from math import inf
 from pathlib import Path
 
 from sklearn_dptda._cli._terminal import tell
-from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.privacy._ledger_stores import shown_location
-from sklearn_dptda.privacy._whole_file import whole_file
+from sklearn_dptda.privacy import PrivacyLedgerError
+from sklearn_dptda.privacy._ledger import AnotherRelease
+from sklearn_dptda.privacy._release_key import payment_of
 
 try:
     import fcntl
@@ -23,43 +21,62 @@ except ImportError:  # Windows
 # Free disk space in bytes that a run needs before it pays. The files of most releases are smaller.
 _NEEDED_BYTES = 1 << 20
 
-# File with the public name of a run, in the folder of unfinished files. Under this name an
+# File with the public name of a run, which is locked while the run is active. Under this name an
 # interrupted run is continued. It is deleted as soon as the release is written.
 _NAME = "name"
 # Ledger of a run without one, which makes the run known to itself when it is continued.
 _LEDGER = "ledger.db"
-# File that is locked while a run is active.
-_LOCK = "lock"
-# File that says which ledger a run pays into.
-_PAYER = "ledger"
 # File with the digests of the complete files of a run, written before the first of them is moved.
 _COMPLETE = "complete"
-_KEPT = (_NAME, _LEDGER, _LOCK, _PAYER, _COMPLETE)
-# Suffix of an earlier release while the new one is moved to its place.
-_EARLIER = ".old"
 
 
 class RunFolder:
-    """The hidden folder in which a run writes its files, beside the place of the results."""
+    """The hidden folder of a run, beside the place of the results.
 
-    def __init__(self, out, files):
-        self.out, self.files = Path(out), files
+    The ledger knows, under the public name in the folder, whether the run has paid, and draws the
+    same release when the run is continued. The folder is deleted when there is nothing to continue.
+    ``loss`` is the cost of the run in words.
+    """
+
+    def __init__(self, out, files, loss):
+        self.out, self.files, self._loss = Path(out), files, loss
         self.hidden = self.out / f".{files[0]}.part"
-        self._own_ledger = None
+        # What was spent as far as the ledger knows; empty if nothing was.
+        self._spent = ""
 
     @property
-    def is_unfinished(self):
+    def _is_unfinished(self):
         """Whether the folder has the name of a run, which may have paid."""
         return (self.hidden / _NAME).exists()
 
     @contextmanager
-    def reserved(self, ledger, force, resumes):
-        """Create the folder, by one run at a time; ``ledger`` is the path of the one that pays.
+    def reported(self):
+        """Say in messages about errors and interrupts what the run has spent."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(self._message() or "nothing was spent") from None
+        except Exception:
+            if message := self._message():
+                tell(f"note: {message}")
+            raise
 
-        Creating a folder is atomic, so only one of several runs succeeds. If a run is interrupted
-        after its payment, the folder remains, and ``--resume`` continues under the name in it.
+    def _message(self):
+        if not self._spent or not self._is_unfinished:
+            return self._spent and f"{self._spent}, and the release is complete"
+        return (
+            f"{self._spent}. Run the same command with --resume to continue; it pays nothing more"
+        )
+
+    @contextmanager
+    def reserved(self, accountant_of, force, resumes):
+        """Yield the accountant of the run, and this accountant under the name of the run.
+
+        ``accountant_of`` returns the accountant, given a path for the ledger of a run without one.
+        Creating a folder is atomic, so only one of several runs succeeds. The folder remains if
+        the run has paid, and is interrupted before its release is written.
         """
-        if resumes and not self.is_unfinished:
+        if resumes and not self._is_unfinished:
             raise ValueError(
                 f"--resume: there is no interrupted run in {self.out} that has paid. Leave "
                 "--resume out."
@@ -68,60 +85,73 @@ class RunFolder:
             self.hidden.mkdir(exist_ok=resumes)
         except FileExistsError:
             raise self._begun() from None
-        lock = _locked(self.hidden / _LOCK)
+        accountant, name, is_over = None, "", False
+        with (self.hidden / _NAME).open("a+", encoding="utf-8") as file:
+            try:
+                self._lock(file)
+                # Another run may have written its release since the first check.
+                self.refuse_overwriting(force)
+                self._refuse_full_disk()
+                accountant = accountant_of(self.hidden / _LEDGER, resumes)
+                name = _name_in(file)
+                if resumes and not (accountant and _is_paid(accountant, name)):
+                    raise ValueError(
+                        f"the interrupted run in {self.out} has paid nothing into this ledger: it "
+                        "had another ledger, or none. Nothing was charged. Repeat the original "
+                        "command with --resume. If this is the original command, the run had not "
+                        f"paid: delete {self.hidden}."
+                    )
+                yield accountant, accountant.under(name)
+                self._spent, is_over = f"{self._loss} was spent", True
+            except AnotherRelease:
+                raise ValueError(self._another_release(accountant, name)) from None
+            except BaseException:
+                # A second Ctrl-C must not delete the name of a release that was paid for.
+                self._look(accountant, name)
+                is_over = not (resumes or self._spent)
+                raise
+            finally:
+                if is_over:
+                    self._delete(file, accountant)
+
+    def _lock(self, file):
+        """Lock the file while this run is active, if the system has such locks."""
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ValueError(
+                    f"{self.hidden} is locked: another run is making this release. Wait until it "
+                    "has ended."
+                ) from None
+
+    def _look(self, accountant, name):
+        """Ask the ledger whether the release was paid for."""
         try:
-            # A run may have been killed after it had moved an earlier file away.
-            for name in self.files:
-                earlier = self._earlier(name)
-                if earlier.exists() and not os.path.lexists(self.out / name):
-                    os.replace(earlier, self.out / name)
-            # Another run may have written its release since the first check.
-            self.refuse_overwriting(force)
-            self._refuse_full_disk()
-            self._refuse_another_ledger(place_of(ledger), resumes)
-            yield
-        finally:
-            if not self.is_unfinished:
-                self._delete()
-            elif self.hidden.is_dir():
-                # Incomplete files are of no use and are deleted.
-                for file in self.hidden.iterdir():
-                    if file.name not in _KEPT and file.suffix != _EARLIER:
-                        file.unlink()
-            lock.close()
+            paid = accountant is not None and _is_paid(accountant, name)
+        except PrivacyLedgerError:
+            self._spent = f"{self._loss} may have been spent"
+        else:
+            self._spent = f"{self._loss} was spent" * paid
 
-    def _delete(self):
+    def _delete(self, file, accountant):
         """Delete the folder, and the secret of the ledger in it, which is of no use without it."""
-        if self._own_ledger is not None:
-            self._own_ledger._ledger.forget()
-        shutil.rmtree(self.hidden, ignore_errors=True)
-
-    def ledger(self):
-        """Return the ledger of a run without one, which counts without limit."""
-        path = self.hidden / _LEDGER
-        opened = PrivacyAccountant.open if path.exists() else PrivacyAccountant
-        self._own_ledger = opened(path=path, epsilon=inf, keep=0)
-        return self._own_ledger
-
-    def take_name(self):
-        """Return the public name of the run, which is chosen if there is none."""
-        path = self.hidden / _NAME
-        with suppress(FileExistsError), whole_file(str(path)) as temporary:
-            Path(temporary).write_text(uuid.uuid4().hex, encoding="utf-8")
-        return path.read_text(encoding="utf-8")
-
-    def delete_name(self):
-        """Delete the name: the run has ended, with its release or without a payment."""
+        if fcntl is None:
+            # Windows deletes no file that is open.
+            file.close()
         (self.hidden / _NAME).unlink(missing_ok=True)
+        if (self.hidden / _LEDGER).exists() and accountant is not None:
+            accountant._ledger.forget()
+        shutil.rmtree(self.hidden, ignore_errors=True)
 
     def refuse_unfinished(self):
         """Refuse to begin a run while another one may have paid for the same files."""
-        if self.is_unfinished:
+        if self._is_unfinished:
             raise self._begun()
 
     def _begun(self):
         remedy = "delete the folder. It contains no release that was paid for."
-        if self.is_unfinished:
+        if self._is_unfinished:
             remedy = (
                 "continue it with --resume, or delete the folder. Deleting it forfeits the release "
                 "if it was paid for."
@@ -131,9 +161,21 @@ class RunFolder:
             f"an earlier one was interrupted: {remedy}"
         )
 
-    def _earlier(self, name):
-        """Return the place of an earlier file while the new one is moved to its place."""
-        return self.hidden / f"{name}{_EARLIER}"
+    def _another_release(self, accountant, name):
+        """Return why an interrupted run is not continued, and what can be done."""
+        remedy = "To make a new release, which is paid for again, choose another folder with -o."
+        (paid,) = (each for each in accountant.releases() if each.key == payment_of(name, 1))
+        if paid.size is not None:
+            remedy = (
+                "The ledger has stored what was paid for: 'sklearn-dptda ledger "
+                f"{accountant.path} --release {paid.number}' writes it. {remedy}"
+            )
+        return (
+            f"the interrupted run in {self.out} is not continued. It had other options or another "
+            "file, or another version of this package or another user, with another secret, made "
+            "it. Nothing was charged. Repeat the original command with --resume, as the same user "
+            f"and with the same version. {remedy}"
+        )
 
     def _refuse_full_disk(self):
         room = self.hidden / "room"
@@ -143,17 +185,8 @@ class RunFolder:
             raise ValueError(
                 f"--out: {self.out} has no room for a release ({error.strerror})."
             ) from None
-        room.unlink()
-
-    def _refuse_another_ledger(self, payer, resumes):
-        """Remember the ledger of a run, and refuse to continue the run with another one."""
-        kept = self.hidden / _PAYER
-        if resumes and kept.exists() and kept.read_text(encoding="utf-8") != payer:
-            raise ValueError(
-                f"the interrupted run in {self.out} had another ledger, or none. Nothing was "
-                "charged. Repeat the original command with --resume."
-            )
-        kept.write_text(payer, encoding="utf-8")
+        finally:
+            room.unlink(missing_ok=True)
 
     def refuse_overwriting(self, force):
         """Refuse to overwrite files, unless an interrupted run of this release moved them here."""
@@ -179,14 +212,16 @@ class RunFolder:
         If the files cannot be written to the intended folder, they are written to a temporary one.
         """
         try:
-            for name in self.files:
-                write(self.hidden / name)
-                with (self.hidden / name).open("rb+") as file:
-                    os.fsync(file.fileno())
-            # A resumed run writes other bytes if a format contains a time, so that lines are added.
-            with (self.hidden / _COMPLETE).open("a", encoding="utf-8") as file:
-                file.writelines(f"{_line_of(self.hidden / name)}\n" for name in self.files)
-            self._move()
+            with tempfile.TemporaryDirectory(dir=self.hidden) as folder:
+                parts = [Path(folder, name) for name in self.files]
+                for part in parts:
+                    write(part)
+                    with part.open("rb+") as file:
+                        os.fsync(file.fileno())
+                # A resumed run writes other bytes if a format contains a time: lines are added.
+                with (self.hidden / _COMPLETE).open("a", encoding="utf-8") as file:
+                    file.writelines(f"{_line_of(part)}\n" for part in parts)
+                self._move(parts)
         except Exception as error:
             # The release must not be lost, and libraries raise various errors when a disk is full.
             other = Path(tempfile.mkdtemp(prefix="dptda-out-"))
@@ -200,45 +235,33 @@ class RunFolder:
             return other
         return self.out
 
-    def _move(self):
+    def _move(self, parts):
         """Move all files to their folder; if one cannot be moved, restore the earlier files."""
-        try:
-            for name in self.files:
-                if (self.out / name).exists():
-                    os.replace(self.out / name, self._earlier(name))
-                os.replace(self.hidden / name, self.out / name)
-        except BaseException:
-            for name in self.files:
-                if not (self.hidden / name).exists():
-                    os.replace(self.out / name, self.hidden / name)
-                if self._earlier(name).exists():
-                    os.replace(self._earlier(name), self.out / name)
-            raise
+        with ExitStack() as undo:
+            for part in parts:
+                place, earlier = self.out / part.name, part.with_name(f"{part.name}.old")
+                if place.exists():
+                    # The place is never empty, even if the run is killed.
+                    shutil.copy2(place, earlier, follow_symlinks=False)
+                os.replace(part, place)
+                undo.callback(
+                    os.replace, *((earlier, place) if earlier.exists() else (place, part))
+                )
+            undo.pop_all()
 
 
-def place_of(ledger):
-    """Return the place of a ledger, without the user and the password of a server."""
-    if ledger is None:
-        return "no ledger"
-    if "://" not in ledger:
-        return os.path.realpath(ledger)
-    # Another user may continue the run.
-    return re.sub("//.*@", "//", shown_location(ledger))
+def _name_in(file):
+    """Return the public name in the file of a run, which is chosen if there is none."""
+    file.seek(0)
+    if not (name := file.read()):
+        file.write(name := uuid.uuid4().hex)
+        file.flush()
+        os.fsync(file.fileno())
+    return name
 
 
-def _locked(path):
-    """Return a file that is locked while this run is active, if the system has such locks."""
-    file = path.open("w")
-    if fcntl is not None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise ValueError(
-                f"{path.parent} is locked: another run is making this release. Wait until it has "
-                "ended."
-            ) from None
-    return file
+def _is_paid(accountant, name):
+    return accountant._ledger.is_paid(payment_of(name, 1))
 
 
 def _line_of(path):

@@ -218,12 +218,17 @@ def read_text(
             header=True,
         )
     found = TextFormat(encoding, best.separator, best.decimal, skip_lines, skip_last, comment)
-    check = partial(_checked_width, path, raw, best, is_ragged, found, first is None)
-    width = _width(raw, best, is_ragged, check)
     names = None if first is None else _rows(first, best.separator, path)[0]
     given = names or []
     places = {given.index(t) if t in given else int(t) if t.isdecimal() else -1 for t in texts}
-    columns = _columns(path, raw, best, width, places, check)
+    measured = partial(_width, path, raw, best, is_ragged, found, first is None)
+    width = measured() if is_ragged or not _is_even(raw, best) else best.width
+    try:
+        columns = _columns(raw, best, width, places)
+    except (ValueError, OverflowError):
+        # The errors of pandas, which quote cells.
+        measured()
+        raise _broken(path) from None
     if decimal is None and not is_ragged and _is_unclear(path, raw, best):
         raise _unclear(path)
     if names is not None:
@@ -437,20 +442,16 @@ def _is_unclear(path, raw, reading):
     return bool(marked)
 
 
-def _width(raw, reading, is_ragged, check):
-    """The number of cells of each row; ValueError if rows have different numbers of them."""
-    separator, width = reading.separator, reading.width
-    if separator == "":
-        return 1
+def _is_even(raw, reading):
+    """Whether all rows have equally many cells, or one has more, which pandas refuses."""
+    separator = reading.separator.encode()
     n_rows = raw.count(b"\n") + (not raw.endswith(b"\n"))
-    is_plain = separator != " " and b'"' not in raw
-    if is_plain and raw.count(separator.encode()) == (width - 1) * n_rows and not is_ragged:
-        # pandas refuses longer rows.
-        return width
-    return check()
+    is_plain = separator != b" " and b'"' not in raw
+    return not separator or (is_plain and raw.count(separator) == (reading.width - 1) * n_rows)
 
 
-def _checked_width(path, raw, reading, is_ragged, found, has_no_names):
+def _width(path, raw, reading, is_ragged, found, has_no_names):
+    """The number of cells of each row; ValueError if rows have different numbers of them."""
     separator, width = reading.separator, reading.width
     if separator == " " and b'"' not in raw:
         lengths = [n for n in map(len, map(bytes.split, raw.split(b"\n"))) if n]
@@ -481,7 +482,7 @@ def before_pandas_31(**options):
     return options if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1) else {}
 
 
-def _columns(path, raw, reading, width, texts, check):
+def _columns(raw, reading, width, texts):
     """Return the columns: arrays of numbers where all cells are, and of texts."""
     import pandas as pd
 
@@ -498,21 +499,17 @@ def _columns(path, raw, reading, width, texts, check):
         low_memory=False,
         **before_pandas_31(float_precision="round_trip"),
     )
-    try:
-        frame = read(
-            io.BytesIO(raw),
-            decimal=reading.decimal,
-            na_values=[""],
-            dtype=dict.fromkeys(texts & set(range(width)), str),
-        )
-        # Words such as True, and integers of any length, stay as they are written.
-        others = [j for j in range(width) if frame[j].dtype.kind not in "iuf"]
-        if changed := [j for j in others if not isinstance(frame[j].dtype, pd.StringDtype)]:
-            written = read(io.BytesIO(raw), usecols=changed, dtype=str)
-            frame = frame.drop(columns=changed).join(written)
-    except (pd.errors.ParserError, UnicodeError, OverflowError):
-        check()
-        raise _broken(path) from None
+    frame = read(
+        io.BytesIO(raw),
+        decimal=reading.decimal,
+        na_values=[""],
+        dtype=dict.fromkeys(texts & set(range(width)), str),
+    )
+    # Words such as True, and integers of any length, stay as they are written.
+    others = [j for j in range(width) if frame[j].dtype.kind not in "iuf"]
+    if changed := [j for j in others if not isinstance(frame[j].dtype, pd.StringDtype)]:
+        written = read(io.BytesIO(raw), usecols=changed, dtype=str)
+        frame = frame.drop(columns=changed).join(written)
     return [
         frame[j].fillna("").str.strip().to_numpy(dtype=object)
         if j in others

@@ -10,6 +10,7 @@ import math
 import threading
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from operator import ge
 from typing import Any
 
 from joblib import parallel_config
@@ -221,9 +222,9 @@ def release_replicates(
     if plan is not None and name is None:
         (plan * n_replicates).check()
     pays_ahead = plan is not None and (repeats or _stays_here(estimator))
-    shelf = _KeptReplicates(estimator, plan if pays_ahead else None)
+    shelf = _KeptReplicates(estimator, plan) if pays_ahead else None
     releases: list[Any] = [None] * n_replicates
-    if name is not None and shelf.has_paid(tasks[0]):
+    if name is not None and shelf is not None and shelf.has_paid(tasks[0]):
         try:
             # This raises an error if other records or parameters were paid for.
             plan._pay_for(task.turn for task in tasks)
@@ -235,15 +236,20 @@ def release_replicates(
         releases = [shelf.stored(task) for task in tasks]
     missing = [i for i, stored in enumerate(releases) if stored is None]
     reserved = None
-    if pays_ahead and missing:
+    if shelf is not None and missing:
         reserved = [r.guarantee for r in plan.releases for _ in range(r.count)]
         paid = PaidAhead(reserved, lambda: plan._pay_for(task.turn for task in tasks))
+        # The first release is made in this process, so that errors are raised before all are paid
+        # for.
         place = missing.pop(0)
-        releases[place] = _first(paid, estimator, X, tasks[place], repeats)
         try:
+            releases[place] = _replicate(estimator, paid, X, repeats, tasks[place])
+            paid.settle()
             shelf.keep(tasks[place], releases[place])
-        except PrivacyLedgerError as refusal:
-            releases[place] = Failed(refusal)
+        except Exception as failure:
+            if not paid.is_paid:
+                raise
+            releases[place] = Failed(failure)
     finished = outcomes(
         _replicate,
         [(tasks[i],) for i in missing],
@@ -253,7 +259,7 @@ def release_replicates(
         repeats,
         n_jobs=n_jobs,
         verbose=verbose,
-        then=lambda i, result: shelf.keep(tasks[missing[i]], result),
+        then=lambda i, result: shelf is not None and shelf.keep(tasks[missing[i]], result),
     )
     for i, result in zip(missing, finished, strict=True):
         releases[i] = result
@@ -326,12 +332,10 @@ class _KeptReplicates:
     """
 
     def __init__(self, estimator, plan):
-        self._plan, self._accountant = plan, None
+        self._accountant = None
         self._in_transform = releases_in_transform(estimator)
         while isinstance(estimator, Pipeline):
             estimator = estimator[-1]
-        if plan is None:
-            return
         last = plan.releases[-1]
         self._payer: Any = last.accountant or default_accountant()
         self._number = sum(
@@ -350,7 +354,7 @@ class _KeptReplicates:
 
     def has_paid(self, task):
         """Whether the payments of a task have been made."""
-        return self._plan is not None and self._payer._ledger.is_paid(self._name(task))
+        return self._payer._ledger.is_paid(self._name(task))
 
     def stored(self, task):
         """Return the stored release of a task, or None if there is none or it cannot be read."""
@@ -363,8 +367,8 @@ class _KeptReplicates:
         return release["transform"] if self._in_transform else release
 
     def keep(self, task, result):
-        """Store the result of a task, if it has one."""
-        if self._accountant is not None and not isinstance(result, Failed):
+        """Store the result of a task."""
+        if self._accountant is not None:
             release = {"transform": result} if self._in_transform else result
             Paid([], self._accountant, self._name(task)).keep_result(release)
 
@@ -387,25 +391,9 @@ def _stays_here(estimator):
     return all(value in (None, 1) for value in parameters_named(estimator, "n_jobs").values())
 
 
-def _first(paid, estimator, X, task, repeats):
-    """Release in this process, so that errors are raised before all replicates are paid for."""
-    try:
-        result = _release_from(paid, estimator, X, task, repeats)
-    except Exception as error:
-        if not paid.is_paid:
-            raise
-        result = Failed(error)
-    paid.settle()
-    return result
-
-
-def _replicate(estimator, reserved, X, repeats, task):
+def _replicate(estimator, paid, X, repeats, task):
     """Release once, by a clone with a seed or a key, using the advance payment if there is one."""
-    paid = None if reserved is None else PaidAhead(reserved)
-    return _release_from(paid, estimator, X, task, repeats)
-
-
-def _release_from(paid, estimator, X, task, repeats):
+    paid = PaidAhead(paid) if isinstance(paid, list) else paid
     copy = seeded_clone(estimator, task.seed)
     if paid is None and not repeats:
         return release(copy, X)
@@ -453,9 +441,8 @@ class PaidAhead:
             covering = [
                 (_costs(paid.charge), place)
                 for place, paid in enumerate(self._left)
-                if paid.adjacency == adjacency
-                and kind_of_unit(paid.unit) == kind_of_unit(unit)
-                and _covers(paid.charge, asked)
+                if (paid.adjacency, kind_of_unit(paid.unit)) == (adjacency, kind_of_unit(unit))
+                and all(map(ge, _costs(paid.charge), _costs(asked)))
             ]
             if not covering:
                 raise PrivacyLedgerError(
@@ -522,7 +509,3 @@ class Reservation(NamedAccountant):
 
 def _costs(charge):
     return charge.epsilon, charge.delta, charge.concentrated
-
-
-def _covers(paid, asked):
-    return all(has >= costs for has, costs in zip(_costs(paid), _costs(asked), strict=True))

@@ -1,26 +1,24 @@
-"""A release on one page that can be filed, or as a record for a public registry."""
+"""A release on one page that can be filed."""
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import platform
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from sklearn_dptda.model_selection import pipeline_guarantee
-from sklearn_dptda.plotting._registry_record import registry_record
-from sklearn_dptda.plotting._release_words import (
-    meaning_of_epsilon,
-    neighbours,
-    public_parameters_of,
-    versions,
-    whom_it_protects,
-)
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLoss
-from sklearn_dptda.privacy._guarantee import Budget, Charge, Sums
+from sklearn_dptda.privacy._guarantee import Budget, Charge, Sums, kind_of_unit
+from sklearn_dptda.privacy._parameters import public_parameters
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1d2733; max-width: 52rem; margin: 2rem auto;
@@ -32,6 +30,10 @@ th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #d5dbe
 th { white-space: nowrap; overflow-wrap: normal; }
 .scroll { overflow-x: auto; } .scroll svg { max-width: 100%; height: auto; }
 """
+
+_PACKAGES = ("sklearn-dptda", "numpy", "scipy", "scikit-learn", "gudhi")
+# The word for one of the privacy units of which a person may have several.
+_PART = re.compile(r"(?:one|a) (?:directed )?(point|row|record|edge|link)\b")
 
 
 def budget_over_time(accountant: PrivacyAccountant) -> list[PrivacyLoss]:
@@ -53,7 +55,6 @@ def release_report(
     statements: Sequence[str] = (),
     parameters: Mapping[str, Any] | None = None,
     title: str = "Report of a private release",
-    form: Literal["page", "registry"] = "page",
 ) -> str:
     """Return a page of HTML that describes a release, for the files of a privacy officer.
 
@@ -61,11 +62,6 @@ def release_report(
     released, the guarantee in words and numbers, what epsilon means and whom it
     protects, the error bounds, the public parameters, the budget before and after,
     and the versions of the packages.
-
-    With ``form="registry"``, the same facts are a draft in the format (YAML, tier 3) of
-    the public registry of deployments of differential privacy, registry.opendp.org.
-    What only you can know is a question in its field, and all questions are listed
-    at the top.
 
     Parameters
     ----------
@@ -84,18 +80,11 @@ def release_report(
         Further public parameters, by name, such as those of earlier steps or the name of
         the file. Those that are None are left out.
     title : str, default="Report of a private release"
-    form : {"page", "registry"}, default="page"
-        A page of HTML, or a draft for the registry, without the picture.
 
     Returns
     -------
     str
-        An HTML document, or a YAML document, in UTF-8.
-
-    Raises
-    ------
-    ValueError
-        If the guarantee does not hold, so that nothing can be registered.
+        An HTML document in UTF-8.
 
     Notes
     -----
@@ -118,17 +107,13 @@ def release_report(
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     if accountant is None:
         accountant = getattr(last, "accountant", None)
-    if form == "registry":
-        return registry_record(
-            estimator, guarantee, accountant, statements, parameters or {}, title
-        )
     sections = [
         ("Guarantee", _guarantee(guarantee)),
         ("Release", _paragraphs([*statements, getattr(last, "error_statement_", "")])),
         ("Picture", "" if picture is None else f'<div class="scroll">{_drawn(picture)}</div>'),
         ("Public parameters", _parameters(estimator, parameters or {})),
         ("Budget", _budget(accountant)),
-        ("Versions", _table(versions())),
+        ("Versions", _table(_versions())),
     ]
     body = "".join(f"<h2>{name}</h2>{content}" for name, content in sections if content)
     day = datetime.now(UTC).date().isoformat()
@@ -150,7 +135,7 @@ def _guarantee(guarantee: PrivacyGuarantee) -> str:
         "delta": f"{guarantee.delta:g}",
         "zCDP rho": "-" if guarantee.rho is None else f"{guarantee.rho:.6g}",
         "privacy unit": guarantee.unit,
-        "adjacency": f"{guarantee.adjacency}. {neighbours(guarantee)}",
+        "adjacency": f"{guarantee.adjacency}. {_neighbours(guarantee)}",
         "released": guarantee.released,
         "mechanism": guarantee.mechanism,
         "randomness": "a known seed: for tests and study only"
@@ -159,12 +144,12 @@ def _guarantee(guarantee: PrivacyGuarantee) -> str:
     }
     words = []
     if guarantee.holds:
-        words = [meaning_of_epsilon(guarantee), whom_it_protects(guarantee)]
+        words = [_meaning_of_epsilon(guarantee), _whom_it_protects(guarantee)]
     return f"<p>{verdict}</p>{guarantee._repr_html_()}{_paragraphs(words)}{_table(numbers.items())}"
 
 
 def _parameters(estimator: BaseEstimator, others: Mapping[str, Any]) -> str:
-    rows = public_parameters_of(estimator, others)
+    rows = _public_parameters_of(estimator, others)
     return _table(rows.items()) if rows else "<p>All parameters have their default values.</p>"
 
 
@@ -230,3 +215,71 @@ def _table(rows: Iterable[Sequence[str]], columns: Sequence[str] = ()) -> str:
 def _paragraphs(texts: Sequence[str]) -> str:
     once = dict.fromkeys(text.strip() for text in texts)
     return "".join(f"<p>{escape(text)}</p>" for text in once if text)
+
+
+def _neighbours(guarantee: PrivacyGuarantee) -> str:
+    """Return which data sets are neighbours."""
+    if "edge" in guarantee.unit or "link" in guarantee.unit:
+        return "Graphs are neighbours if they have the same nodes and differ in one link."
+    return {
+        "replace-one": "Data sets are neighbours if they have equally many records and differ in "
+        "one. The number of records is public.",
+        "add-remove": "Data sets are neighbours if one of them has one record more. The number of "
+        "records is private.",
+    }[guarantee.adjacency]
+
+
+def _part(guarantee: PrivacyGuarantee) -> str | None:
+    """Return the word for a privacy unit of which one person may have several, or None."""
+    word = _PART.match(guarantee.unit)
+    return word[1] if word and kind_of_unit(guarantee.unit) == "part" else None
+
+
+def _meaning_of_epsilon(guarantee: PrivacyGuarantee) -> str:
+    """Return one sentence about the odds of outcomes."""
+    unit, change = guarantee.unit, "replaced"
+    if guarantee.adjacency == "add-remove" or _part(guarantee) in ("edge", "link"):
+        unit, change = unit.removesuffix(", there or not"), "added or removed"
+    verb = "," * ("," in unit) + (" are" if unit.startswith("all ") else " is")
+    beyond = f", up to an additional probability of {guarantee.delta:g}" * (guarantee.delta > 0)
+    try:
+        factor = f"{math.exp(guarantee.epsilon):.3g}"
+    except OverflowError:
+        factor = f"e^{guarantee.epsilon:g}"
+    return (
+        f"If {unit}{verb} {change}, the probability of every outcome of this release changes at "
+        f"most by the factor e^epsilon = {factor}{beyond}."
+    )
+
+
+def _whom_it_protects(guarantee: PrivacyGuarantee) -> str:
+    """Return what the guarantee means for people with several units, or nothing for people."""
+    part = _part(guarantee)
+    if part is None:
+        return ""
+    loss = "loss"
+    if guarantee.delta > 0:
+        loss = "epsilon, and up to k e^((k - 1) epsilon) times this delta"
+    return (
+        f"The guarantee protects one {part}. A person with k {part}s has up to k times this {loss}."
+    )
+
+
+def _public_parameters_of(estimator: BaseEstimator, others: Mapping[str, Any]) -> dict[str, str]:
+    """Return other parameters and those of all steps that differ from their defaults."""
+    steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
+    rows = {name: repr(value) for name, value in others.items() if value is not None}
+    for _, step in steps:
+        for name, value in public_parameters(step).items():
+            said = rows.get(name) == repr(value)
+            if value is not None and not said and not isinstance(value, PrivacyAccountant):
+                rows[f"{type(step).__name__}: {name}"] = repr(value)
+    return rows
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    """Yield the names of packages and their versions."""
+    yield "Python", f"{platform.python_version()} on {platform.system()}"
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            yield name, version(name)

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.__main__ import main
-from sklearn_dptda._cli._paid_run import RunBudget
-from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
 from sklearn_dptda.privacy._stored_release import from_bytes
-from tests._refusals import refuses
+from tests._refusals import failing
 from tests.cli._paying import call, failed
 
 
@@ -119,15 +118,18 @@ def test_dry_run_option_and_extracts_repeat_no_payments(folder, capsys, monkeypa
     assert call("bounds", "--ledger", "zcdp.db", "--dry-run") == 0
 
 
-def test_run_budget_says_no_password_of_its_ledger(monkeypatch, capsys):
+def test_ledger_option_prints_no_password_of_its_ledger(folder, monkeypatch, capsys):
     pytest.importorskip("psycopg")
     url = "postgresql://me:secret@host/db?password=secret"
-    monkeypatch.setattr(RunBudget, "_exists", lambda self: False)
-    budget = RunBudget(url, [1.0])
-    assert budget.left(budget.plan_with).startswith("left in postgresql://me:***@host/db, which")
-    said = refuses("there is no ledger", RunBudget, url, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(PrivacyAccountant, "open", failing(PrivacyLedgerError("It is away.")))
+        assert call("bounds", "--ledger", url, "--budget", "1", "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert "left in postgresql://host/db which would be created" in said
     assert "secret" not in said
-    assert "secret" not in failed(main(["ledger", url, "--check"]), capsys)
+    for command in (["bounds", "rows.npy", "--ledger", url], ["ledger", url, "--check"]):
+        error = failed(main(command), capsys)
+        assert "//host/db" in error and "secret" not in error
 
 
 @pytest.mark.conformance

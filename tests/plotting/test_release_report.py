@@ -1,28 +1,23 @@
 """Reports of releases: what they say, what they never hold, that they stand alone."""
 
-import datetime
-import math
 import re
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 import sklearn_dptda
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.__main__ import main
-from sklearn_dptda.cluster import DPLloyd, DPMoG
+from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.graph import EdgeFlip
-from sklearn_dptda.metric_privacy import KNormMechanism
 from sklearn_dptda.plotting import PersistenceDiagramDisplay, release_report
 from sklearn_dptda.plotting._release_report import budget_over_time
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.synthetic import PrivateMeasure
 from tests._refusals import refuses
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
@@ -187,92 +182,3 @@ def test_report_option_writes_a_report(tmp_path, monkeypatch, capsys):
     assert main([*command, "--report", "c1/report.html", "-o", "c1"]) == 0
     assert (tmp_path / "new" / "report.html").is_file()
     assert (tmp_path / "c1" / "report.html").is_file()
-
-
-# The fields of tier 3 in the schema of the registry (opendp/deployments-registry-data, July 2026),
-# by section, except for two that allow only some words.
-FIELDS = {
-    "basic": "name data_curators intended_use data_product_type data_product_region description "
-    "publication_date",
-    "dp_variant": "variant_name data_domain unprotected_quantities",
-    "privacy_loss": "privacy_unit privacy_unit_details privacy_parameters "
-    "privacy_parameters_details",
-    "deployment_model": "model_name model_name_details actors release_type release_type_details "
-    "data_source_type_details access_type access_type_details",
-    "accounting": "post_processing composition",
-    "implementation": "preprocessing_and_hyperparameter_tuning mechanisms justification",
-    "administrative": "sources notes registry_authors",
-}
-
-
-@pytest.mark.parametrize(
-    ("private", "variant", "numbers", "product"),
-    [
-        (DPLloyd(2, bounds=(0, 1)), "Approximate DP", "epsilon delta rho", "Summary statistics"),
-        (DPMoG(2, bounds=(0, 1)), "Approximate DP", "epsilon delta rho", "Summary statistics"),
-        (DPLloyd(2, delta=0, bounds=(0, 1)), "Pure DP", "epsilon", "Summary statistics"),
-        (PrivateMeasure(bounds=(0, 1)), "Pure DP", "epsilon", "Synthetic data"),
-    ],
-)
-def test_registry_record_fills_each_field_or_asks(private, variant, numbers, product):
-    yaml = pytest.importorskip("yaml", reason="the record is read with PyYAML")
-    budget = PrivacyAccountant(3.0, 1e-3)
-    private = clone(private).set_params(accountant=budget).fit(X)
-    text = release_report(private, form="registry", title="Heights, 2026")
-    record = yaml.safe_load(text)
-    assert record.keys() == {"url_slug", "status", "tier", "deployment"}
-    assert (record["url_slug"], record["status"], record["tier"]) == ("heights-2026", "Draft", 3)
-    parts = record["deployment"]
-    assert {name: " ".join(part) for name, part in parts.items()} == FIELDS
-    assert parts["dp_variant"]["variant_name"] == variant
-    assert " ".join(parts["privacy_loss"]["privacy_parameters"]) == numbers
-    assert all(isinstance(n, float) for n in parts["privacy_loss"]["privacy_parameters"].values())
-    assert parts["basic"]["data_product_type"] == product
-    datetime.date.fromisoformat(parts["basic"]["publication_date"])
-    # Each question in a field is listed at the top, and two fields that must be chosen.
-    listed = re.findall(r"^#   deployment\.([\w.]+): (.+)$", text, flags=re.MULTILINE)
-    assert len(listed) == 15
-    for path, question in listed[:-2]:
-        section, name = path.split(".")
-        (value,) = np.ravel(parts[section][name])
-        assert value.endswith(f"QUESTION: {question}")
-    assert text.count("QUESTION: ") == 13
-    assert [path for path, _ in listed[-2:]] == [
-        "basic.data_product_sector",
-        "deployment_model.data_source_type",
-    ]
-    assert "1 payment " in parts["deployment_model"]["release_type_details"]
-
-
-def test_registry_record_keeps_texts_inside_their_fields():
-    yaml = pytest.importorskip("yaml", reason="the record is read with PyYAML")
-    title = 'x QUESTION: hi\nevil: 1\u2028evil: 2\x85evil: 3\x7f\x80 \U0001f600 "quoted" é'
-    private = DPLloyd(2, bounds=(0, 1), unit="one QUESTION: q\nstatus: Approved").fit(X)
-    text = release_report(private, form="registry", title=title, parameters={"a\nb: 1": "v\nc"})
-    record = yaml.safe_load(text)
-    assert record.keys() == {"url_slug", "status", "tier", "deployment"}
-    assert record["status"] == "Draft" and record["deployment"]["basic"]["name"] == title
-
-
-def test_registry_record_is_about_graphs_and_distances():
-    graph = release_report(EdgeFlip(1.0).fit(np.ones((4, 4)) - np.eye(4)), form="registry")
-    assert "All graphs on the public nodes" in graph and "columns" not in graph
-    point = release_report(KNormMechanism(2.0, bounds=(0, 1)).fit(X), form="registry")
-    assert "metric privacy, with a loss of 2 for each unit of distance" in point
-
-
-def test_registry_record_is_refused_without_a_guarantee():
-    for private in (
-        DPLloyd(2, bounds=(0, 1), random_state=0).fit(X),
-        DPLloyd(2, math.inf, bounds=(0, 1)).fit(X),
-    ):
-        refuses("must not be registered", release_report, private, form="registry")
-
-
-def test_report_option_writes_a_record_for_the_registry(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.savetxt("rows.csv", X, delimiter=",")
-    words = ["cluster", "rows.csv", "--bounds", "0", "1", "--report", "release.yaml"]
-    assert main(words) == 0
-    text = (tmp_path / "release.yaml").read_text(encoding="utf-8")
-    assert text.startswith("# Draft for the registry") and "file='rows.csv'" in text
