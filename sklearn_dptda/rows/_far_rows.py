@@ -26,10 +26,13 @@ class _FarRules:
     least: float = 0.01
     # Share of the budget for counting them by their places, by the norm of the noise.
     shares: Mapping[str, float] = field(default_factory=lambda: {"l2": 0.02, "l1": 0.04})
-    # Ends of the groups of distances, in half widths of the box.
-    ends: tuple[float, ...] = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+    # Ends of the groups of distances, in half widths of the box. The groups are wide, so that a far
+    # cluster is in one of them.
+    ends: tuple[float, ...] = (2.0, 8.0, 32.0, 128.0, 512.0, 2048.0)
     # Largest sum of squared shares of the places. It is one if all far rows are a single cluster.
     spread: float = 0.3
+    # Least share of all rows that is taken for a far cluster: the mean size of the places.
+    cluster: float = 0.02
 
 
 _FAR = _FarRules()
@@ -51,7 +54,7 @@ def without_far_rows(
     counts, sd = budget.noisy_counts(rows.sum(count), 1, share)
     squares = float((counts**2).sum()) - n_cells * sd**2
     doubt = math.sqrt(2 * n_cells) * sd**2
-    if squares + doubt > _FAR.spread * outside**2:
+    if squares + doubt > max(_FAR.spread * outside, _FAR.cluster * n) * outside:
         return rows, budget.rest(share), False
     return rows.within(box.low, box.high), budget.rest(share), True
 

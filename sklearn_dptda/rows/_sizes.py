@@ -37,6 +37,9 @@ class _LogarithmRules:
     other_sign: float = 0.02
     # Share of the rows below the low quantile, and above the high one.
     tail: float = 0.1
+    # Share of the numbers other than zero that count as they are, below the scale of the logarithm:
+    # more of them, and counts of one, two and three would be apart like clusters if it were less.
+    linear: float = 0.25
     # Number of octaves between the quantiles from which a column counts by its logarithm, whatever
     # its shape is, and from which it does so if it is much less skewed then.
     many_octaves: float = 6.0
@@ -155,11 +158,14 @@ class Sizes:
             return math.inf
         exponents = float(_RULES.largest_exponent - stop) + np.arange(len(counts) + 1)
         sums = np.r_[0.0, np.cumsum(counts)]
-        scale = 2.0 ** math.floor(np.interp(_RULES.tail / 2 * sizes, sums, exponents))
+        least, scale = (
+            2.0 ** math.floor(np.interp(share * sizes, sums, exponents))
+            for share in (_RULES.tail / 2, _RULES.linear)
+        )
         shares = np.array([_RULES.tail, 0.5, 1 - _RULES.tail]) * (zeros + sizes) - zeros
         quantiles = np.where(shares > 0, 2.0 ** np.interp(shares, sums, exponents), 0.0)
-        octaves = math.log2(quantiles[2] / max(quantiles[0], scale))
-        gain = _skewness(quantiles) - abs(_skewness(np.log1p(quantiles / scale)))
+        octaves = math.log2(quantiles[2] / max(quantiles[0], least))
+        gain = _skewness(quantiles) - abs(_skewness(np.log1p(quantiles / least)))
         enough = _RULES.octaves if gain >= _RULES.less_skewed else _RULES.many_octaves
         return scale if octaves >= enough else math.inf
 

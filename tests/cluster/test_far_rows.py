@@ -37,10 +37,10 @@ def test_a_far_row_has_one_place(adjacency):
 
 def test_places_by_hand():
     rows = np.array([[0.5, -0.9], [1.5, 0.0], [-3.0, 2.0], [0.0, 100.0], [np.nan, -5.0]])
-    counts = _of_places(rows, LOW, HIGH).reshape(2, 2, 3)
-    expected = np.zeros((2, 2, 3), dtype=int)
+    counts = _of_places(rows, LOW, HIGH).reshape(2, 2, -1)
+    expected = np.zeros((2, 2, 7), dtype=int)
     # Distances of 1.5, 3, 100 and 5 half widths, from the middle.
-    expected[0, 1, 0] = expected[0, 0, 1] = expected[1, 1, 2] = expected[1, 0, 1] = 1
+    expected[0, 1, 0] = expected[0, 0, 1] = expected[1, 1, 3] = expected[1, 0, 1] = 1
     np.testing.assert_array_equal(counts, expected)
 
 
