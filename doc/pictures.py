@@ -32,7 +32,7 @@ from sklearn_dptda.features import SortedLifetimes
 from sklearn_dptda.filtration import distance_to_measure
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_rdpg
 from sklearn_dptda.model_selection import planned_loss
-from sklearn_dptda.persistence import bottleneck_error_bound
+from sklearn_dptda.persistence import DiagramErrors
 from sklearn_dptda.plotting import FiltrationDisplay, PersistenceDiagramDisplay
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.synthetic import PrivateMeasure
@@ -210,7 +210,8 @@ def sampling_error():
         filtration = DTMFiltration(0.2, bounds=(-3, 3.5), resolution=41).fit_transform([cloud])[0]
         for epsilon, bounds in privacy.items():
             private = PrivatePersistence(epsilon)
-            bounds.append(bottleneck_error_bound(private, filtration.sensitivity, filtration.upper))
+            public = filtration.sensitivity, filtration.upper
+            bounds.append(DiagramErrors(private, [public]).bound)
     figure, (ax,) = panels(1, width=6)
     ax.loglog(sizes, sampling, "k-o", label="sampling (bootstrap, 95 %)")
     for (epsilon, bounds), line in zip(privacy.items(), ("--^", ":s"), strict=True):

@@ -64,23 +64,6 @@ FRAGMENTS = {
             Number of filtrations that joblib processes in parallel. It has no effect
             on the result or on privacy.
     """,
-    "fit_functions": """
-        Parameters
-        ----------
-        X : list of GridFiltration or of array-like
-            Functions of the same kind as those that you will pass to ``transform``.
-        y : Ignored
-            Not used, present for API consistency.
-
-        Returns
-        -------
-        self
-
-        Warns
-        -----
-        UserWarning
-            If the public numbers show that the release will consist of noise alone.
-    """,
     "refused_functions": """
         Raises
         ------
@@ -342,34 +325,6 @@ FRAGMENTS = {
         PrivacyBudgetExceeded
             If the budget of the accountant does not cover the fit. Nothing is spent.
     """,
-    "plan_parameters": """
-        Parameters
-        ----------
-        estimator : estimator
-            A private estimator, or a pipeline, union or search that contains private
-            estimators.
-        X : array-like, list of clouds or graph, default=None
-            Data of the call to plan. Only the shape is used, and only if the cost
-            depends on the number of rows or columns.
-        y : Ignored
-            Not used, present for API consistency.
-        cv : int, cross-validation generator or list of splits, default=None
-            If given, plan a call of :func:`~sklearn.model_selection.cross_validate`
-            with these splits.
-        scoring : str, callable, list, tuple or dict, default=None
-            Scores of the cross-validation, in the forms that
-            :func:`~sklearn.model_selection.cross_validate` takes. Used with ``cv``.
-        return_train_score : bool, default=False
-            Whether the cross-validation also computes scores on the training rows.
-            Used with ``cv``.
-        method : {"fit", "fit_transform", "transform", "predict", "score"}, default=None
-            The method to plan. ``"predict"`` stands for any method that predicts.
-            None plans ``"fit"`` for a search and ``"fit_transform"`` for other
-            estimators, which costs the same as ``"fit"`` if there is no ``transform``.
-        accountant : PrivacyAccountant, default=None
-            Privacy budget of the estimators without an accountant of their own. None
-            uses the accountant of the surrounding ``with`` block.
-    """,
     "one_number_for_each_row": """
         Parameters
         ----------
@@ -530,32 +485,5 @@ FRAGMENTS = {
             Public names of the nodes; None if ``nodes`` is not a list of names.
         n_features_in_ : int
             Number of nodes.
-    """,
-    # Error bounds of diagrams.
-    "public_numbers": """
-        private : PrivatePersistence
-            The estimator whose parameters are used. It need not be fitted.
-        sensitivity : float
-            Largest change of the function (sup norm) when one record is replaced, in the units
-            of the function.
-        upper : float
-            Public upper bound of the function, in its units.
-    """,
-    "class_of_diagrams": """
-        confidence : float, default=0.95
-            Probability with which the statement holds, in (0, 1).
-        n_features : int or sequence of int, default=2
-            Largest number of points longer than the floor, without the essential component: one
-            for all homology dimensions, or one for each.
-        floor : float, default=None
-            Half the persistence, in the units of the function, up to which any number of points
-            is allowed. None uses the sensitivity. A smaller cap lowers the floor as much as the
-            sensitivity.
-    """,
-    "smaller_caps": """
-        smaller_caps : sequence of (sensitivity, upper), default=()
-            Public numbers of the function under smaller caps, from which the release draws:
-            the attribute ``smaller_caps`` of a :class:`GridFiltration`. The statement then
-            applies to the exact diagrams under the cap that is drawn.
     """,
 }

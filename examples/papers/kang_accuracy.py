@@ -19,7 +19,7 @@ import numpy as np
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import privacy_utility_curve
-from sklearn_dptda.persistence import bottleneck_distance, bottleneck_error_bound
+from sklearn_dptda.persistence import DiagramErrors, bottleneck_distance
 from sklearn_dptda.published import (
     PublishedPersistence,
     bottleneck_error_floor,
@@ -74,7 +74,7 @@ def known_before(n, epsilon):
     items = {name: filtered(n, **options)[0] for name, (options, _) in LAWS.items()}
     bounds = {
         f"bound of the {name}, ours": 2
-        * bottleneck_error_bound(LAWS[name][1](epsilon), item.sensitivity, item.upper)
+        * DiagramErrors(LAWS[name][1](epsilon), [(item.sensitivity, item.upper)]).bound
         for name, item in items.items()
     }
     plain = items["published law"]

@@ -5,7 +5,7 @@ a part of the privacy budget. Replicates and privacy-utility curves make many re
 for simulated data.
 """
 
-from sklearn_dptda.model_selection._dry_run import check_budget, planned_loss
+from sklearn_dptda.model_selection._dry_run import planned_loss
 from sklearn_dptda.model_selection._mass_search import PrivateMassSearch
 from sklearn_dptda.model_selection._pipeline_guarantee import pipeline_guarantee
 from sklearn_dptda.model_selection._planned_releases import PlannedLoss
@@ -32,7 +32,6 @@ __all__ = [
     "PrivateMassSearch",
     "PrivateSearchCV",
     "ReleasePlan",
-    "check_budget",
     "pipeline_guarantee",
     "plan_release",
     "planned_loss",

@@ -24,10 +24,8 @@ from sklearn.model_selection import (
     check_cv,
 )
 from sklearn.model_selection._search import BaseSearchCV
-from sklearn.model_selection._search_successive_halving import HalvingGridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.filtration._estimator import BaseFiltration
 from sklearn_dptda.filtration._filtration import POINT
 from sklearn_dptda.model_selection._planned_releases import (
@@ -58,7 +56,6 @@ _METHODS = {
 }
 
 
-@fill_doc
 def planned_loss(
     estimator: BaseEstimator,
     X: Any = None,
@@ -76,12 +73,37 @@ def planned_loss(
     Nothing is released or spent. Nothing is fitted either, and the values of ``X`` are
     not used, unless you ask for a rehearsal.
 
-    %(plan_parameters)s
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator, or a pipeline, union or search that contains private
+        estimators.
+    X : array-like, list of clouds or graph, default=None
+        Data of the call to plan. Only the shape is used, and only if the cost
+        depends on the number of rows or columns.
+    y : Ignored
+        Not used, present for API consistency.
+    cv : int, cross-validation generator or list of splits, default=None
+        If given, plan a call of :func:`~sklearn.model_selection.cross_validate`
+        with these splits.
+    scoring : str, callable, list, tuple or dict, default=None
+        Scores of the cross-validation, in the forms that
+        :func:`~sklearn.model_selection.cross_validate` takes. Used with ``cv``.
+    return_train_score : bool, default=False
+        Whether the cross-validation also computes scores on the training rows.
+        Used with ``cv``.
+    method : {"fit", "fit_transform", "transform", "predict", "score"}, default=None
+        The method to plan. ``"predict"`` stands for any method that predicts.
+        None plans ``"fit"`` for a search and ``"fit_transform"`` for other
+        estimators, which costs the same as ``"fit"`` if there is no ``transform``.
+    accountant : PrivacyAccountant, default=None
+        Privacy budget of the estimators without an accountant of their own. None
+        uses the accountant of the surrounding ``with`` block.
     rehearse : array-like, list of clouds, or pair (X, y), default=None
         Made-up or public data on which a clone of the estimator is fitted, to count the
         releases of composites whose number of fits is unknown otherwise, such as
-        ``BaggingClassifier``. It needs the columns, classes and, if the number of fits
-        depends on it, the size of the data of the call. Not with ``cv``.
+        ``BaggingClassifier`` and halving searches. It needs the columns, classes and, if
+        the number of fits depends on it, the size of the data of the call. Not with ``cv``.
 
     Returns
     -------
@@ -93,8 +115,8 @@ def planned_loss(
     ValueError
         If a parameter of a private estimator is out of range, or if the number of
         releases is unknown. It is unknown for private estimators inside of
-        composites other than pipelines, unions, column transformers, grid, halving
-        grid and randomized searches, unless you pass ``rehearse``; if ``scoring`` is
+        composites other than pipelines, unions, column transformers, grid and
+        randomized searches, unless you pass ``rehearse``; if ``scoring`` is
         a function; and in a search that draws from distributions without a seed.
 
     Warns
@@ -105,7 +127,7 @@ def planned_loss(
 
     See Also
     --------
-    check_budget : Check whether a budget covers the planned loss.
+    PlannedLoss.check : Check whether a budget covers the planned loss.
     pipeline_guarantee : Guarantee of a fitted pipeline.
 
     Notes
@@ -116,9 +138,8 @@ def planned_loss(
     fails makes fewer releases than planned.
 
     ``at_most`` is True if the plan is an upper bound. If the candidates of a search
-    differ in their cost, the most expensive candidate is counted for the last fit and
-    for later rounds of halving. Halving may end sooner, and a cache
-    (``Pipeline(memory=...)``) may answer for steps with a seed. A search inside of
+    differ in their cost, the most expensive candidate is counted for the last fit,
+    and a cache (``Pipeline(memory=...)``) may answer for steps with a seed. A search inside of
     folds counts its own folds as if each fold had all rows. The plan does not see
     releases inside of your own functions. A rehearsal sees them, but it shows one
     course of a call: a search over ``epsilon`` may choose a more expensive candidate
@@ -163,72 +184,7 @@ def planned_loss(
             "does not cover this. Replace the step by public constants, or fit it to public data.",
             PrivacyLeakWarning,
         )
-    return plan.paid_from(accountant)
-
-
-@fill_doc
-def check_budget(
-    estimator: BaseEstimator,
-    X: Any = None,
-    y: object = None,
-    *,
-    cv: Any = None,
-    scoring: Any = None,
-    return_train_score: bool = False,
-    method: Literal["fit", "fit_transform", "transform", "predict", "score"] | None = None,
-    accountant: PrivacyAccountant | None = None,
-) -> PlannedLoss:
-    """Check whether the budget covers a call, before anything is spent.
-
-    Without this check, a search that exceeds its budget stops in the middle, and the
-    releases that it has paid for are lost.
-
-    %(plan_parameters)s
-
-    Returns
-    -------
-    PlannedLoss
-
-    Raises
-    ------
-    PrivacyBudgetExceeded
-        If a budget does not cover its part of the loss. Nothing is spent.
-    ValueError
-        In the cases of :func:`planned_loss`, if a private estimator has no
-        accountant, or if losses of different adjacencies would be counted in one
-        ledger.
-
-    Notes
-    -----
-    .. rubric:: Privacy
-
-    Nothing is released. The check does not reserve any budget: another program
-    can spend from the ledger before your call.
-
-    Examples
-    --------
-    >>> from sklearn.model_selection import GridSearchCV
-    >>> from sklearn_dptda import PrivacyAccountant
-    >>> from sklearn_dptda.cluster import DPMoG
-    >>> from sklearn_dptda.model_selection import check_budget
-    >>> search = GridSearchCV(DPMoG(bounds=(0, 1)), {"n_components": [2, 3, 4]})
-    >>> check_budget(search, accountant=PrivacyAccountant(10.0, 1e-3))
-    Traceback (most recent call last):
-    ...
-    sklearn_dptda.privacy._warnings.PrivacyBudgetExceeded: asked for epsilon=16, ...
-    """
-    plan = planned_loss(
-        estimator,
-        X,
-        y,
-        cv=cv,
-        scoring=scoring,
-        return_train_score=return_train_score,
-        method=method,
-        accountant=accountant,
-    )
-    plan.check()
-    return plan
+    return replace(plan, accountant=accountant)
 
 
 def _rehearsed(estimator, method, data):
@@ -394,24 +350,14 @@ def _paid_by_parts(parts, call, shape):
 
 @_paid_by.register
 def _(search: BaseSearchCV, call, shape):
-    if not isinstance(search, GridSearchCV | RandomizedSearchCV | HalvingGridSearchCV):
+    if not isinstance(search, GridSearchCV | RandomizedSearchCV):
         return _refuse_hidden(search)
-    others = getattr(search, "resource", "n_samples") != "n_samples"
-    if others and _holds_private(search.estimator):
-        raise ValueError(
-            f"resource={search.resource!r}: the rounds of a halving search change this parameter, "
-            "which may change their cost. Such a search cannot be planned: use "
-            "resource='n_samples'."
-        )
     candidates, exactly = _candidates(search)
     plans = []
     if call in ("fit", "fit_transform"):
         options = {name: getattr(search, name) for name in ("cv", "scoring", "return_train_score")}
         folds = [_paid_by_folds(each, shape, **options) for each in candidates]
         plans.append(together(folds) if exactly else worst(folds) * search.n_iter)
-        if isinstance(search, HalvingGridSearchCV):
-            later = worst(folds) * _later_candidates(len(folds), search.factor)
-            plans.append(later.as_bound())
         if search.refit is not False:
             plans.append(worst(_paid_by(each, "fit", shape) for each in candidates))
     after = {"fit": None, "fit_transform": "transform"}.get(call, call)
@@ -444,15 +390,6 @@ def _sampled(search):
         )
     grid = list(ParameterGrid(kinds))
     return grid, search.n_iter >= len(grid)
-
-
-def _later_candidates(number, factor):
-    """Number of candidates in all rounds of halving after the first; an upper bound."""
-    later = 0
-    for _ in range(math.floor(math.log(number, factor))):
-        number = math.ceil(number / factor)
-        later += number
-    return later
 
 
 def _paid_by_folds(estimator, shape, *, cv, scoring, return_train_score):

@@ -165,10 +165,29 @@ class PlannedLoss:
     def check(self) -> None:
         """Check whether the budgets cover the releases. Nothing is spent.
 
+        Without this check, a search that exceeds its budget may stop in the middle, and the
+        releases that it has paid for are lost. No budget is reserved: another program can spend
+        from the ledger before your call.
+
         Raises
         ------
         PrivacyBudgetExceeded
             If the releases do not fit a budget.
+        ValueError
+            If a private estimator has no accountant, or if losses of different adjacencies would
+            be counted in one ledger.
+
+        Examples
+        --------
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from sklearn_dptda import PrivacyAccountant
+        >>> from sklearn_dptda.cluster import DPMoG
+        >>> from sklearn_dptda.model_selection import planned_loss
+        >>> search = GridSearchCV(DPMoG(bounds=(0, 1)), {"n_components": [2, 3, 4]})
+        >>> planned_loss(search, accountant=PrivacyAccountant(10.0, 1e-3)).check()
+        Traceback (most recent call last):
+        ...
+        sklearn_dptda.privacy._warnings.PrivacyBudgetExceeded: asked for epsilon=16, ...
         """
         for accountant, releases in self._by_payer():
             if accountant is None:
@@ -220,20 +239,6 @@ class PlannedLoss:
         PlannedLoss
         """
         return replace(self, at_most=bool(self.releases))
-
-    def paid_from(self, accountant: PrivacyAccountant | None) -> "PlannedLoss":
-        """Return this loss with another accountant for estimators without one.
-
-        Parameters
-        ----------
-        accountant : PrivacyAccountant or None
-            The accountant.
-
-        Returns
-        -------
-        PlannedLoss
-        """
-        return replace(self, accountant=accountant)
 
     def _by_payer(self):
         payers: dict[Any, tuple[PrivacyAccountant | None, list[PlannedRelease]]] = {}

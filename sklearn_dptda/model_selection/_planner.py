@@ -21,12 +21,17 @@ from sklearn.base import clone
 from sklearn_dptda._typing import Bounds, FloatArray
 from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.filtration._dtm import neighbour_count
-from sklearn_dptda.filtration._grid_filtration import resolution_for
-from sklearn_dptda.model_selection._release_plan import ReleasePlan, epsilon_rounded_up, threshold
+from sklearn_dptda.filtration._grid_filtration import ValuesAhead, resolution_for
+from sklearn_dptda.model_selection._release_plan import (
+    ReleasePlan,
+    epsilon_rounded_up,
+    noise_floor,
+    threshold,
+)
 from sklearn_dptda.model_selection._simulated_feature import SimulatedFeature
-from sklearn_dptda.persistence import PrivatePersistence
+from sklearn_dptda.persistence import DiagramErrors, PrivatePersistence
 from sklearn_dptda.persistence._cubical import check_dimensions
-from sklearn_dptda.persistence._error_bounds import PART, DiagramErrors
+from sklearn_dptda.persistence._error_bounds import PART
 from sklearn_dptda.privacy._calibration import largest_valid
 from sklearn_dptda.privacy._parameters import check_confidence, check_positive, quoted
 from sklearn_dptda.utils._bounds import check_bounds
@@ -137,7 +142,7 @@ def plan_release(
 
     See Also
     --------
-    bottleneck_error_bound : Largest distance that points of a private diagram move.
+    DiagramErrors : Largest distance that points of a private diagram move.
     planned_loss : Privacy loss of several releases together.
 
     Notes
@@ -274,39 +279,26 @@ def _check_loop(radius, share, spread, homology_dimension, sides):
         )
 
 
-@dataclass(frozen=True)
-class BoundsAhead:
-    """Public numbers of the filtration of a cloud, which do not depend on the points.
+def values_ahead(
+    filtration: DTMFiltration, n_points: int, n_dims: int
+) -> tuple[DTMFiltration, ValuesAhead]:
+    """Public facts about a :class:`DTMFiltration` of any ``n_points`` points, in a public box.
 
-    ``grid_error`` is the largest distance of a point of the box from the nearest node. It also
-    bounds the distance between the diagram of the nodes and that of the whole function, which is
-    1-Lipschitz.
-    """
-
-    cap: float
-    sensitivity: float
-    upper: float
-    approximation_error: float
-    grid_error: float
-    smaller_caps: Sequence[tuple[float, float]] = ()
-
-
-def bounds_ahead(filtration, n_points, n_dims):
-    """Public numbers of a :class:`DTMFiltration` of any ``n_points`` points, in a public box.
-
-    A copy is fitted to two points, because a fit learns only the number of coordinates.
+    A copy is fitted to two points, because a fit learns only the number of coordinates. It is
+    returned with what is known of the values.
     """
     fitted = clone(filtration).fit([np.zeros((2, n_dims))])
     _, values, on_lattice = fitted._choose(n_points)
-    cell = [axis[1] - axis[0] for axis in fitted.axes_]
-    return BoundsAhead(
-        cap=fitted._cap(),
-        sensitivity=values.sensitivity,
-        upper=values.upper,
-        approximation_error=values.lattice_error if on_lattice else 0.0,
-        grid_error=float(np.linalg.norm(cell)) / 2,
-        smaller_caps=values.smaller,
-    )
+    return fitted, values if on_lattice else replace(values, lattice_error=0.0)
+
+
+def grid_error(fitted: DTMFiltration) -> float:
+    """Return the largest distance of a point of the box from the nearest node.
+
+    It also bounds the distance between the diagram of the nodes and that of the whole function,
+    which is 1-Lipschitz.
+    """
+    return float(np.linalg.norm([axis[1] - axis[0] for axis in fitted.axes_])) / 2
 
 
 @dataclass(frozen=True)
@@ -335,7 +327,7 @@ class _Candidate:
         # Outside of these limits, the bound alone decides, and the floor is not computed.
         if not 2 * errors.bound < self.visible < 4 * errors.bound:
             return 2 * errors.bound < self.visible
-        return bool(self.visible >= threshold(errors.bound, errors.noise_floor(dimension)))
+        return bool(self.visible >= threshold(errors.bound, noise_floor(errors, dimension)))
 
     def probable_at(self, epsilon, dimension, confidence) -> bool:
         """Whether the feature is probable, given simulated releases of it alone."""
@@ -368,8 +360,8 @@ class _Search:
         for m in masses:
             neighbour_count(m, self.n_points)
         for cap in [_DEFAULT_CAP, float(radius)] if self.max_distance is None else [None]:
-            ahead = self._ahead(self._filtration(max(masses), None, cap))
-            model = LoopModel(radius, share, spread, cap=ahead.cap)
+            fitted, ahead = self._ahead(self._filtration(max(masses), None, cap))
+            model = LoopModel(radius, share, spread, cap=fitted._cap())
             for m in filter(model.exists, masses):
                 birth, death = (min(value, ahead.upper) for value in model.birth_and_death(m))
                 if death > birth:
@@ -386,21 +378,13 @@ class _Search:
         low, high = self.bounds
         resolution = resolution_for(_GRID_LOSS * persistence / 2, high - low)
         filtration = self._filtration(m, resolution, cap)
-        ahead = self._ahead(filtration)
-        caps = [(ahead.sensitivity, ahead.upper), *ahead.smaller_caps]
+        fitted, ahead = self._ahead(filtration)
+        caps = [(ahead.sensitivity, ahead.upper), *ahead.smaller]
+        errors = DiagramErrors(
+            self.private, caps, self.confidence, self.n_features, moved=ahead.lattice_error
+        )
         return _Candidate(
-            filtration=filtration,
-            errors=DiagramErrors(
-                self.private,
-                caps,
-                self.confidence,
-                self.n_features,
-                moved=ahead.approximation_error,
-            ),
-            persistence=persistence,
-            sampling_error=sampling_error,
-            grid_error=ahead.grid_error,
-            birth=birth,
+            filtration, errors, persistence, sampling_error, grid_error(fitted), birth
         )
 
     def _filtration(self, m, resolution, cap):
@@ -413,11 +397,10 @@ class _Search:
         )
 
     def _ahead(self, filtration):
-        ahead = bounds_ahead(filtration, self.n_points, len(self.bounds[0]))
-        stated = self.private.upper
-        if stated is None:
-            return ahead
-        return replace(ahead, upper=min(ahead.upper, stated), smaller_caps=())
+        fitted, ahead = values_ahead(filtration, self.n_points, len(self.bounds[0]))
+        if self.private.upper is not None:
+            ahead = replace(ahead, upper=min(ahead.upper, self.private.upper), smaller=())
+        return fitted, ahead
 
     def best(self, candidates) -> ReleasePlan:
         """Return the plan of the candidate that is visible at the smallest epsilon."""
@@ -442,7 +425,7 @@ class _Search:
             max_distance=chosen.filtration.max_distance,
             resolution=chosen.filtration.resolution,
             error_bound=errors.bound,
-            noise_floor=errors.noise_floor(self.homology_dimension),
+            noise_floor=noise_floor(errors, self.homology_dimension),
             persistence=chosen.persistence,
             sampling_error=chosen.sampling_error,
             grid_error=chosen.grid_error,

@@ -19,7 +19,7 @@ from sklearn_dptda.privacy._release import release, seeded_clone
 from sklearn_dptda.utils._tasks import run
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    pass
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class PrivacyUtilityCurve:
     homology_dimensions: tuple[int, ...]
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
-        """Return the errors in long format, with one row for each distance.
+        """Return the errors in long format, with one row for each distance, as for a data frame.
 
         Returns
         -------
@@ -73,17 +73,6 @@ class PrivacyUtilityCurve:
             "homology_dimension": np.array(self.homology_dimensions)[index[3]],
             "error": self.errors.ravel(),
         }
-
-    def to_frame(self) -> "DataFrame":
-        """Return the errors as a data frame in long format. This requires pandas.
-
-        Returns
-        -------
-        pandas.DataFrame
-        """
-        import pandas as pd
-
-        return pd.DataFrame(self.to_dict())
 
     def mean(self) -> FloatArray:
         """Return the mean error for each parameter value and dimension.

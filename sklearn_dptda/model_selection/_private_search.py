@@ -86,9 +86,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         A private estimator, or a pipeline with private steps. Set ``accountant`` and
         ``random_state`` of the search, not of its steps.
     param_grid : dict or list of dict
-        Parameters to try, as in :class:`~sklearn.model_selection.GridSearchCV`. If a value is a
-        distribution, ``max_runs`` candidates are drawn first, as in
-        :class:`~sklearn.model_selection.RandomizedSearchCV`.
+        Parameters to try, as in :class:`~sklearn.model_selection.GridSearchCV`.
     epsilon : float, default=None
         Privacy loss of the whole search. The epsilons of all candidates are scaled by one factor,
         so that the search costs this much. None leaves them as they are.

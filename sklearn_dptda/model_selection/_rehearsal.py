@@ -9,6 +9,7 @@ Proof: doc/theory/private_search.md, "Refusals".
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from numbers import Integral, Real
 from typing import Any
 
@@ -83,7 +84,9 @@ def rehearse(plan: SearchPlan, X: Any, y: Any, splits: Any) -> None:
     """
     for place in _unlike(plan.candidates):
         for attempt in range(_ATTEMPTS):
-            error, paid = _error_of_rehearsal(plan, place, attempt, X, y, splits)
+            # What the function sets ends with the copy of the context.
+            arguments = plan, place, attempt, X, y, splits
+            error, paid = copy_context().run(_error_of_rehearsal, *arguments)
             if error is not None and not paid:
                 # What fails before a payment may be only the made-up input.
                 with warnings.catch_warnings(action="ignore"):
@@ -106,16 +109,7 @@ def _error_of_rehearsal(
     plan: SearchPlan, place: int, seed: int, X: Any, y: Any, splits: Any
 ) -> tuple[Exception | None, bool]:
     """Return the error of one run on made-up input, if any, and whether the run had paid."""
-    token = REHEARSING.set(True)
-    try:
-        return _error_on_made_up(plan, place, seed, X, y, splits)
-    finally:
-        REHEARSING.reset(token)
-
-
-def _error_on_made_up(
-    plan: SearchPlan, place: int, seed: int, X: Any, y: Any, splits: Any
-) -> tuple[Exception | None, bool]:
+    REHEARSING.set(True)
     model = paying(plan, place, seed)
     # Labels of a release, and therefore the number of samples, are public.
     n_rows = _ROWS if plan.n_front is None else len(X)

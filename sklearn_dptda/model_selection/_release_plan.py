@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.model_selection._simulated_feature import N_RELEASES, PROBABLE, allowed_misses
-from sklearn_dptda.persistence._error_bounds import DiagramErrors
+from sklearn_dptda.persistence import DiagramErrors
 from sklearn_dptda.persistence._error_statement import FEATURE_NAMES
 from sklearn_dptda.privacy._risk import PrivacyRisk, sentence_of
 
@@ -193,7 +193,7 @@ class ReleasePlan:
         values = np.asarray(epsilons, dtype=float)
         errors = [self._errors.at(epsilon) for epsilon in values.tolist()]
         bounds = np.array([each.bound for each in errors])
-        floors = np.array([each.noise_floor(self.homology_dimension) for each in errors])
+        floors = np.array([noise_floor(each, self.homology_dimension) for each in errors])
         return PlanCurve(values, bounds, threshold(bounds, floors))
 
     def __str__(self):
@@ -233,6 +233,11 @@ class ReleasePlan:
             f"same probability, if there is no {name}, the noise shows none that persists for more "
             f"than {self.noise_floor:.3g}.{without}{risk}{search}"
         )
+
+
+def noise_floor(errors, dimension):
+    """Return the noise floor of one homology dimension."""
+    return errors.noise_floors[errors.dimensions.index(dimension)]
 
 
 def threshold(error, floor):

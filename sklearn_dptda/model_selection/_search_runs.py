@@ -10,13 +10,12 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import ParameterGrid, ParameterSampler, cross_val_score
+from sklearn.model_selection import ParameterGrid, cross_val_score
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
@@ -130,12 +129,7 @@ class SearchPlan:
             extra = Sums.of([(noise.charge, 1)])
             sums = [each.plus(extra) for each in sums]
             laws = [None if law is None else law + noise.loss_law for law in laws]
-        pairs = list(dict.fromkeys(zip(sums, laws, strict=True)))
-        if len(pairs) > 1 and _has_distributions(search.param_grid):
-            raise ValueError(
-                "param_grid has distributions, and its candidates have unlike losses, so that the "
-                "cost of the search is unknown before they are drawn. Pass lists of values."
-            )
+        pairs = dict.fromkeys(zip(sums, laws, strict=True))
         curves = [curve_of(*pair) for pair in pairs]
         number = _number_of_runs(search)
         cost = number.loss(_highest(curves), *_largest(sums), goal=budget[1])
@@ -323,11 +317,12 @@ def candidates_of(search: Any) -> tuple[list[dict[str, Any]], list[Any]]:
     """Return the settings of the grid, and unfitted estimators with them."""
     grid = search.param_grid
     kinds = [grid] if isinstance(grid, Mapping) else list(grid)
-    if _has_distributions(grid):
-        seed = int(search.random_state) if isinstance(search.random_state, Integral) else None
-        settings = list(ParameterSampler(kinds, int(search.max_runs), random_state=seed))
-    else:
-        settings = list(ParameterGrid(kinds))
+    if any(hasattr(values, "rvs") for kind in kinds for values in kind.values()):
+        raise ValueError(
+            "param_grid must have lists of values. Draw some values of a distribution first, "
+            "without looking at the records."
+        )
+    settings = list(ParameterGrid(kinds))
     if not settings:
         raise ValueError("param_grid has no candidates.")
     template = clone(search.estimator)
@@ -350,11 +345,6 @@ def candidates_of(search: Any) -> tuple[list[dict[str, Any]], list[Any]]:
             if hasattr(step, "_parameter_constraints"):
                 step._validate_params()
     return settings, candidates
-
-
-def _has_distributions(grid: Any) -> bool:
-    kinds = [grid] if isinstance(grid, Mapping) else list(grid)
-    return any(hasattr(values, "rvs") for kind in kinds for values in kind.values())
 
 
 def _check_parameters(candidate: Any, payer: Any) -> None:

@@ -8,11 +8,7 @@ invariant under a shift or a dilation of one diagram.
 from sklearn_dptda.persistence._cloud_resamples import CloudResamples
 from sklearn_dptda.persistence._cubical import CubicalPersistence
 from sklearn_dptda.persistence._diagram_posterior import DiagramPosterior
-from sklearn_dptda.persistence._error_bounds import (
-    bottleneck_error_bound,
-    epsilon_for_error,
-    noise_floor,
-)
+from sklearn_dptda.persistence._error_bounds import DiagramErrors
 from sklearn_dptda.persistence._error_statement import beyond_noise, not_empty
 from sklearn_dptda.persistence._feature_regions import FeatureRegion, feature_regions
 from sklearn_dptda.persistence._persistence_profile import PersistenceProfile
@@ -27,6 +23,7 @@ from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_dist
 __all__ = [
     "CloudResamples",
     "CubicalPersistence",
+    "DiagramErrors",
     "DiagramPosterior",
     "FeatureRegion",
     "PersistenceProfile",
@@ -34,11 +31,8 @@ __all__ = [
     "PrivatePersistence",
     "beyond_noise",
     "bottleneck_distance",
-    "bottleneck_error_bound",
     "dilation_dissimilarity",
-    "epsilon_for_error",
     "feature_regions",
-    "noise_floor",
     "not_empty",
     "shift_invariant_bottleneck_distance",
     "wasserstein_distance",

@@ -19,7 +19,6 @@ from typing import NamedTuple, Self
 
 from sklearn.base import BaseEstimator, clone
 
-from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.persistence._cubical import check_dimensions
 from sklearn_dptda.persistence._error_levels import (
     BirthVolumes,
@@ -41,164 +40,6 @@ _LEAP = 4
 PART = 1e-3
 
 
-@fill_doc
-def bottleneck_error_bound(
-    private: BaseEstimator,
-    sensitivity: float,
-    upper: float,
-    *,
-    confidence: float = 0.95,
-    n_features: int | Sequence[int] = 2,
-    floor: float | None = None,
-    inside: bool = False,
-    smaller_caps: Sequence[Public] = (),
-) -> float:
-    """Bound the bottleneck distance between private and exact diagrams, before any release.
-
-    If the exact diagrams of a cloud have at most ``n_features`` points that are longer than
-    a floor, and any number of shorter points, all released diagrams together are within the
-    bound of the exact ones with probability ``confidence``. It follows that a feature whose
-    persistence is more than twice the bound survives, and that a released point whose
-    persistence is more than twice the bound is not noise. The bound does not apply to other
-    clouds.
-
-    The result depends only on public numbers, so it costs no privacy.
-
-    Parameters
-    ----------
-    %(public_numbers)s
-    %(class_of_diagrams)s
-    inside : bool, default=False
-        Whether to assume that these features are born later than the bound, and die earlier
-        than ``upper`` minus the bound. The bound is then about a fifth smaller.
-    %(smaller_caps)s
-
-    Returns
-    -------
-    float
-        The bound, in the units of the function. It is ``inf`` if no bound can be given, and 0
-        for ``epsilon=inf``.
-
-    See Also
-    --------
-    epsilon_for_error : The epsilon that achieves a given error.
-    noise_floor : The largest persistence that noise alone shows.
-    sklearn_dptda.published.bottleneck_error_floor : An error that no private diagram can avoid.
-
-    Notes
-    -----
-    The bound includes all rounding errors. It concerns the privacy noise only, not the
-    difference between the diagram of the sample and that of the population.
-
-    Examples
-    --------
-    >>> from sklearn_dptda.persistence import PrivatePersistence, bottleneck_error_bound
-    >>> round(bottleneck_error_bound(PrivatePersistence(2.0), sensitivity=0.0034, upper=2.75), 2)
-    0.15
-    """
-    caps = [(sensitivity, upper), *smaller_caps]
-    return DiagramErrors(private, caps, confidence, n_features, floor, inside).bound
-
-
-@fill_doc
-def noise_floor(
-    private: BaseEstimator,
-    sensitivity: float,
-    upper: float,
-    *,
-    confidence: float = 0.95,
-    n_features: int | Sequence[int] = 2,
-    floor: float | None = None,
-    smaller_caps: Sequence[Public] = (),
-) -> tuple[float, ...]:
-    """Compute the longest persistence that noise shows in a dimension without features.
-
-    Suppose that the exact diagram of one dimension has no points longer than the floor, and
-    that the diagrams of the other dimensions have at most ``n_features`` such points each.
-    With probability ``confidence``, no point of the private diagram of this dimension then
-    persists longer than the noise floor. A longer point is therefore evidence of a feature.
-
-    The result depends only on public numbers, so it costs no privacy.
-
-    Parameters
-    ----------
-    %(public_numbers)s
-    %(class_of_diagrams)s
-    %(smaller_caps)s
-
-    Returns
-    -------
-    tuple of float
-        Persistence (death minus birth) for each homology dimension, in the units of the
-        function. It is ``inf`` if no bound can be given, and 0 for ``epsilon=inf``.
-
-    See Also
-    --------
-    not_empty : Compares a released diagram with the noise floor.
-    bottleneck_error_bound : The error of diagrams that have features.
-
-    Examples
-    --------
-    >>> from sklearn_dptda.persistence import PrivatePersistence, noise_floor
-    >>> components, loops = noise_floor(PrivatePersistence(2.0), sensitivity=0.0034, upper=2.75)
-    >>> round(loops, 2)
-    0.16
-    """
-    caps = [(sensitivity, upper), *smaller_caps]
-    return DiagramErrors(private, caps, confidence, n_features, floor).noise_floors
-
-
-@fill_doc
-def epsilon_for_error(
-    error: float,
-    private: BaseEstimator,
-    sensitivity: float,
-    upper: float,
-    *,
-    confidence: float = 0.95,
-    n_features: int | Sequence[int] = 2,
-    floor: float | None = None,
-    inside: bool = False,
-    smaller_caps: Sequence[Public] = (),
-) -> float:
-    """Compute the epsilon at which private diagrams are within a given error of the exact ones.
-
-    The ``epsilon`` of ``private`` is not used. The result depends only on public numbers, so it
-    costs no privacy.
-
-    Parameters
-    ----------
-    error : float
-        Bottleneck distance that the diagrams must not exceed, in the units of the function.
-    %(public_numbers)s
-    %(class_of_diagrams)s
-    inside : bool, default=False
-        Whether to assume that these features are born later than the bound, and die earlier
-        than ``upper`` minus the bound. The bound is then about a fifth smaller.
-    %(smaller_caps)s
-
-    Returns
-    -------
-    float
-        The smallest sufficient epsilon, or a value that is larger by at most 0.1 %. It is
-        ``inf`` if no epsilon suffices, because the error is below the floor.
-
-    See Also
-    --------
-    bottleneck_error_bound : The error for a given epsilon.
-
-    Examples
-    --------
-    >>> from sklearn_dptda.persistence import PrivatePersistence, epsilon_for_error
-    >>> round(epsilon_for_error(0.1, PrivatePersistence(), sensitivity=0.0034, upper=2.75), 1)
-    3.3
-    """
-    if not error > 0:
-        raise ValueError(f"error must be positive; got {quoted(error)}.")
-    caps = [(sensitivity, upper), *smaller_caps]
-    return DiagramErrors(private, caps, confidence, n_features, floor, inside).epsilon_for(error)
-
-
 class _Cap(NamedTuple):
     """Step of the grid, and tails of the draws, under one cap."""
 
@@ -208,12 +49,69 @@ class _Cap(NamedTuple):
 
 @dataclass(frozen=True)
 class DiagramErrors:
-    """Errors of the private diagrams of one function, from public numbers.
+    """Errors of the private diagrams of one function, before any release.
 
-    The parameters are those of :func:`bottleneck_error_bound`. ``caps`` has the sensitivities and
-    upper bounds under the default cap of distances and under smaller ones, and ``moved`` is the
-    error of the values on a lattice. Features that are short on a lattice may be artefacts of
-    rounding, so this error is part of the default floor.
+    The errors depend only on public numbers, so they cost no privacy. They concern the privacy
+    noise, including all rounding errors, but not the difference between the diagram of the sample
+    and that of the population. They hold for the exact diagrams of one cloud that have at most
+    ``n_features`` points longer than a floor, and any number of shorter points.
+
+    Parameters
+    ----------
+    private : PrivatePersistence
+        The estimator whose parameters are used. It need not be fitted.
+    caps : sequence of (sensitivity, upper)
+        Largest change of the function (sup norm) when one record is replaced, and public upper
+        bound of the function, in its units. Further pairs are those under smaller caps, from which
+        the release draws: the attribute ``smaller_caps`` of a :class:`GridFiltration`. The
+        statements then apply to the exact diagrams under the cap that is drawn.
+    confidence : float, default=0.95
+        Probability with which a statement holds, in (0, 1).
+    n_features : int or sequence of int, default=2
+        Largest number of points longer than the floor, without the essential component: one
+        for all homology dimensions, or one for each.
+    floor : float, default=None
+        Half the persistence, in the units of the function, up to which any number of points
+        is allowed. None uses the sensitivity and ``moved``. A smaller cap lowers the floor as much
+        as the sensitivity.
+    inside : bool, default=False
+        Whether to assume that these features are born later than the bound, and die earlier
+        than ``upper`` minus the bound. The bound is then about a fifth smaller.
+    moved : float, default=0.0
+        Error of the values of the function if points were moved to a lattice: the attribute
+        ``approximation_error`` of a :class:`GridFiltration`.
+
+    Attributes
+    ----------
+    bound : float
+        All released diagrams together are within this bottleneck distance of the exact ones. A
+        feature whose persistence is more than twice the bound survives, and a released point whose
+        persistence is more than twice the bound is not noise. It is ``inf`` if no bound can be
+        given, and 0 for ``epsilon=inf``.
+    bounds : list of float
+        Bounds under each cap that may be drawn, all jointly valid.
+    noise_floors : tuple of float
+        For each homology dimension, the longest persistence that noise shows there if the exact
+        diagram of this dimension has no points longer than the floor. A longer point is evidence of
+        a feature. It is ``inf`` if nothing can be said, and 0 for ``epsilon=inf``.
+
+    See Also
+    --------
+    beyond_noise : Compares a released diagram with the bound.
+    not_empty : Compares a released diagram with the noise floor.
+    sklearn_dptda.published.bottleneck_error_floor : An error that no private diagram can avoid.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.persistence import DiagramErrors, PrivatePersistence
+    >>> errors = DiagramErrors(PrivatePersistence(2.0), [(0.0034, 2.75)])
+    >>> round(errors.bound, 2)
+    0.15
+    >>> components, loops = errors.noise_floors
+    >>> round(loops, 2)
+    0.16
+    >>> round(errors.epsilon_for(0.1), 1)
+    3.3
     """
 
     private: BaseEstimator = field(compare=False)
@@ -263,7 +161,17 @@ class DiagramErrors:
         return list(self.n_features)
 
     def at(self, epsilon: float) -> Self:
-        """Return the errors at another epsilon."""
+        """Return the errors at another epsilon.
+
+        Parameters
+        ----------
+        epsilon : float
+            The epsilon.
+
+        Returns
+        -------
+        DiagramErrors
+        """
         return replace(self, private=clone(self.private).set_params(epsilon=epsilon))
 
     @property
@@ -291,23 +199,44 @@ class DiagramErrors:
             floors.append(tuple(math.inf if r is None else (2 * r + 0.5) * step for r in levels))
         return tuple(map(max, zip(*floors, strict=True)))
 
-    def noise_floor(self, dimension: int) -> float:
-        """Return the longest persistence of noise in one dimension, if it has no features."""
-        return self.noise_floors[self.dimensions.index(dimension)]
-
     def epsilon_for(self, error: float, part: float = PART) -> float:
-        """Return the least epsilon for which the bound is at most this error, or ``inf``."""
+        """Return the least epsilon for which the bound is at most a given error.
+
+        Parameters
+        ----------
+        error : float
+            Bottleneck distance that the diagrams must not exceed, in the units of the function.
+        part : float, default=0.001
+            The epsilon may be too large by this part of it.
+
+        Returns
+        -------
+        float
+            It is ``inf`` if no epsilon suffices, because the error is below the floor.
+        """
+        if not error > 0:
+            raise ValueError(f"error must be positive; got {quoted(error)}.")
         # No epsilon makes a bound smaller than the floor, and looking for one takes seconds.
         if error < self.moved + min(self._floor, self.caps[0][1]):
             return math.inf
         return self.least_epsilon(lambda epsilon: self.at(epsilon).bound <= error, part)
 
     def least_epsilon(self, suffices: Callable[[float], bool], part: float = PART) -> float:
-        """Return the least sufficient epsilon, too large by at most this part of it, or ``inf``.
+        """Return the least epsilon that suffices for something.
 
-        Errors depend on the loss over the whole range, ``epsilon * upper / sensitivity``, so this
-        quantity is bisected. It is assumed that every epsilon above a sufficient one suffices.
+        Parameters
+        ----------
+        suffices : callable
+            Whether an epsilon suffices. Every larger epsilon must then suffice, too.
+        part : float, default=0.001
+            The epsilon may be too large by this part of it.
+
+        Returns
+        -------
+        float
+            It is ``inf`` if no epsilon suffices.
         """
+        # Errors depend on the loss over the whole range, so this quantity is bisected.
         sensitivity, upper = self.caps[0]
         per_loss = sensitivity / upper
         low, high = _MIN_LOSS, _LEAP * _MIN_LOSS

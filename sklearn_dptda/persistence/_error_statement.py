@@ -40,7 +40,7 @@ def beyond_noise(diagram: ArrayLike, error_bound: float, *, dimension: int) -> B
     diagram : array-like of shape (n, 2)
         A private diagram of one dimension: births and deaths.
     error_bound : float
-        The bound from :func:`bottleneck_error_bound`, or ``error_bound_`` of a fitted
+        The bound from :class:`DiagramErrors`, or ``error_bound_`` of a fitted
         :class:`PrivatePersistence`, in the units of the diagram.
     dimension : int
         Homology dimension of the diagram. In dimension 0, the longest of the points with the
@@ -79,7 +79,7 @@ def not_empty(diagram: ArrayLike, noise_floor: float, *, dimension: int) -> bool
     diagram : array-like of shape (n, 2)
         A private diagram of one dimension: births and deaths.
     noise_floor : float
-        The noise floor of this dimension, from :func:`noise_floor` or from ``noise_floor_``
+        The noise floor of this dimension, from :class:`DiagramErrors` or from ``noise_floor_``
         of a fitted :class:`PrivatePersistence`, in the units of the diagram.
     dimension : int
         Homology dimension of the diagram. In dimension 0, the longest of the points with the

@@ -127,7 +127,21 @@ class PrivateGridPersistence(
     def fit(self, X: Functions, y: object = None) -> Self:
         """Check parameters and input. Nothing is learnt or released, and no budget is spent.
 
-        %(fit_functions)s
+        Parameters
+        ----------
+        X : list of GridFiltration or of array-like
+            Functions of the same kind as those that you will pass to ``transform``.
+        y : Ignored
+            Not used, present for API consistency.
+
+        Returns
+        -------
+        self
+
+        Warns
+        -----
+        UserWarning
+            If the public numbers show that the release will consist of noise alone.
         """
         self._check_loss()
         X = check_collection(X)

@@ -82,10 +82,10 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         cloud are, with a probability of 95 %, from the exact ones under the cap that is
         drawn: the largest over the clouds of ``fit``. It applies if each exact diagram has
         at most two features whose half persistence exceeds the sensitivity plus the error
-        of a lattice; otherwise, see :func:`bottleneck_error_bound`.
+        of a lattice; otherwise, see :class:`DiagramErrors`.
     noise_floor_ : tuple of float
         For each dimension, the persistence that noise alone does not exceed, with a
-        probability of 95 %; see :func:`noise_floor`.
+        probability of 95 %; see :class:`DiagramErrors`.
     error_statement_ : str
         ``error_bound_`` and ``noise_floor_`` in words.
     cap_ : ndarray of shape (n_clouds,)

@@ -33,8 +33,8 @@ from sklearn.utils import (
 )
 from sklearn.utils.multiclass import check_classification_targets
 
-from sklearn_dptda.privacy._learning_steps import fits_around, frames, nested, place_of
-from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded
+from sklearn_dptda.privacy._learning_steps import fits_around, nested, place_of
+from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, frames
 
 # Where a fit stops while it is asked: at its payment, or before exact statistics as well.
 Stop = Literal["payment", "statistic"]

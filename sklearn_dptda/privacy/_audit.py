@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from scipy.stats import beta
 from sklearn.base import BaseEstimator
@@ -293,24 +293,15 @@ def _log_ratio(p: FloatArray, q: FloatArray, delta: float) -> FloatArray:
 def _run(
     mechanism: Any, data: object, seeds: Sequence[int | None], n_jobs: int | None, verbose: int
 ) -> list[Any]:
-    """Run in chunks, because many small tasks would slow down the workers."""
     draw = _runner(mechanism)
     if draw is _call_without_seed:
         # The function may hold a generator, whose copies in workers would all draw the same.
         n_jobs = 1
-    workers = effective_n_jobs(n_jobs) if n_jobs is not None else cpu_count()
-    size = max(1, len(seeds) // (8 * workers))
-    chunks = Parallel(n_jobs=n_jobs, verbose=verbose, max_nbytes=None)(
-        delayed(_run_chunk)(draw, mechanism, data, seeds[start : start + size])
-        for start in range(0, len(seeds), size)
+    run = delayed(draw)
+    outputs: list[Any] = Parallel(n_jobs=n_jobs, verbose=verbose, max_nbytes=None)(
+        run(mechanism, data, seed) for seed in seeds
     )
-    return [output for chunk in chunks for output in chunk]
-
-
-def _run_chunk(
-    draw: _Runner, mechanism: Any, data: object, seeds: Sequence[int | None]
-) -> list[Any]:
-    return [draw(mechanism, data, seed) for seed in seeds]
+    return outputs
 
 
 def _fit_clone(estimator: BaseEstimator, data: object, seed: int | None) -> Any:

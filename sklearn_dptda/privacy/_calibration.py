@@ -157,27 +157,6 @@ def _log_delta_with_choice(epsilon: float, mu: float, share: float) -> float:
     return float(np.log(parts.sum(axis=0).max()))
 
 
-def gaussian_rho(mu: float) -> float:
-    """Return the zCDP parameter of Gaussian noise, ``mu**2 / 2``.
-
-    Parameters
-    ----------
-    mu : float
-        Sensitivity divided by noise scale.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from sklearn_dptda.privacy import gaussian_rho
-    >>> gaussian_rho(0.5)
-    0.125
-    """
-    return mu * mu / 2
-
-
 def pure_rho(epsilon: float) -> float:
     """Return the zCDP parameter of any pure mechanism, ``epsilon**2 / 2``.
 

@@ -4,9 +4,7 @@ A private estimator looks for them among the steps before it, in the fits of pip
 stack, and :func:`learners_in` lists them.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatu
 from sklearn.utils import get_tags
 
 from sklearn_dptda.privacy._guarantee import kind_of_unit
+from sklearn_dptda.privacy._warnings import frames
 
 
 def learners_in(steps: Iterable[Any], public: bool = False) -> tuple[list[str], bool]:
@@ -126,14 +125,6 @@ _COMPOSITES = {
     sklearn.pipeline.__file__: (Pipeline, FeatureUnion),
     sklearn.compose._column_transformer.__file__: (ColumnTransformer,),
 }
-
-
-def frames() -> Iterator[FrameType]:
-    """Yield the frames of the callers, the innermost one first."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def fits_around(

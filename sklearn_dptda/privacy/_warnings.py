@@ -4,6 +4,7 @@ import math
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -32,14 +33,20 @@ _LONG = 10.0
 _WARNED: WeakKeyDictionary[Any, set[tuple[CodeType, str]]] = WeakKeyDictionary()
 
 
-def running_search() -> Any:
-    """Return an object that ends with the search of scikit-learn in the call stack, or None."""
+def frames() -> Iterator[FrameType]:
+    """Yield the frames of the callers, the innermost one first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        code = frame.f_code
-        if code.co_filename == sklearn.model_selection._search.__file__ and code.co_name == "fit":
-            return frame.f_locals.get("parallel")
+        yield frame
         frame = frame.f_back
+
+
+def running_search() -> Any:
+    """Return an object that ends with the search of scikit-learn in the call stack, or None."""
+    fit = sklearn.model_selection._search.__file__, "fit"
+    for frame in frames():
+        if (frame.f_code.co_filename, frame.f_code.co_name) == fit:
+            return frame.f_locals.get("parallel")
     return None
 
 

@@ -57,7 +57,7 @@ def bottleneck_error_floor(
 
     See Also
     --------
-    sklearn_dptda.persistence.bottleneck_error_bound :
+    sklearn_dptda.persistence.DiagramErrors :
         Upper bound of the error of our mechanism, at the same confidence.
     published_error_floor : The floor of the paper's proof.
 
@@ -204,7 +204,7 @@ def published_error_bound(
 
     See Also
     --------
-    sklearn_dptda.persistence.bottleneck_error_bound :
+    sklearn_dptda.persistence.DiagramErrors :
         A sharper bound, which also holds for our mechanism.
 
     Notes

@@ -1,7 +1,6 @@
 """Identifiers of people: validation, and errors that quote no identifier."""
 
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import sklearn.model_selection._validation as folds
 
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.privacy._warnings import frames, warn_caller
 from sklearn_dptda.utils._frames import beside, column_names, open_frame
 from sklearn_dptda.utils._validation import without_quotes
 
@@ -162,11 +161,9 @@ def refuse_split_people(ids: list[Any], column: str | None) -> None:
     An estimator would be tested on people from whom it has learnt. The folds, which it does not
     know, are looked up in the call stack, in the process that fits.
     """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        code, found = frame.f_code, frame.f_locals
-        if code.co_filename == folds.__file__ and code.co_name in _FOLDS:
-            train, test = found["train"], found["test"]
+    for frame in frames():
+        if frame.f_code.co_filename == folds.__file__ and frame.f_code.co_name in _FOLDS:
+            train, test = frame.f_locals["train"], frame.f_locals["test"]
             if (everybody := _ids_of_all(frame, ids, column)) is not None:
                 learnt = {everybody[place] for place in train}
                 if any(everybody[place] in learnt for place in test):
@@ -175,7 +172,6 @@ def refuse_split_people(ids: list[Any], column: str | None) -> None:
                         "have rows of the same person. Pass a splitter that keeps people together, "
                         "such as cv=GroupKFold(), and groups."
                     )
-        frame = frame.f_back
 
 
 _FOLDS = ("_fit_and_score", "_fit_and_predict")

@@ -31,7 +31,7 @@ from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism, MetricMeasure
-from sklearn_dptda.model_selection import check_budget, planned_loss
+from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.published import DPCube, PublishedPersistence
@@ -320,45 +320,21 @@ def test_planned_loss_counts_drawn_candidates_as_the_dearest():
     assert plan.at_most and plan.n_releases == 5 and plan.total().epsilon == 10.0
 
 
-@pytest.mark.parametrize(
-    ("number", "factor"),
-    [
-        (1, 2),
-        (2, 3),
-        pytest.param(2, 2, marks=pytest.mark.laws),
-        pytest.param(3, 3, marks=pytest.mark.laws),
-        pytest.param(5, 3, marks=pytest.mark.laws),
-        pytest.param(10, 2, marks=pytest.mark.laws),
-    ],
-)
-def test_planned_loss_bounds_halving_searches(number, factor):
-    grid = {"n_components": list(range(1, number + 1))}
-    one = HalvingGridSearchCV(SMALL, grid, factor=factor, cv=2, error_score="raise", random_state=0)
-    plan = planned_loss(one, ROWS)
-    with PrivacyAccountant(math.inf, 0.5) as accountant, warnings.catch_warnings(action="ignore"):
-        one.fit(ROWS)
-    assert plan.n_releases == len(accountant)
-    assert plan.at_most == (number >= factor)
-    with PrivacyAccountant(math.inf, 0.5) as few, warnings.catch_warnings(action="ignore"):
-        one.fit(ROWS[:9])
-    assert len(few) <= plan.n_releases
-
-
-def test_check_budget_refuses_a_small_budget_unpaid():
+def test_check_of_a_plan_refuses_a_small_budget_unpaid():
     one = search(classifier(epsilon=2.0), M, cv=5)
     accountant = PrivacyAccountant(30.0)
     with pytest.raises(PrivacyBudgetExceeded, match="asked for epsilon=42"):
-        check_budget(one, CLOUDS, accountant=accountant)
+        planned_loss(one, CLOUDS, accountant=accountant).check()
     with accountant, pytest.raises(PrivacyBudgetExceeded):
-        check_budget(one, CLOUDS)
+        planned_loss(one, CLOUDS).check()
     assert len(accountant) == 0
-    assert check_budget(one, CLOUDS, accountant=PrivacyAccountant(42.0)).n_releases == 21
+    planned_loss(one, CLOUDS, accountant=PrivacyAccountant(42.0)).check()
 
 
 @pytest.mark.laws
 @pytest.mark.parametrize("epsilon", [10.9, 11.0, 22.0])
 @pytest.mark.parametrize("composition", ["basic", "zcdp"])
-def test_check_budget_accepts_exactly_what_the_accountant_does(epsilon, composition):
+def test_check_of_a_plan_accepts_exactly_what_the_accountant_does(epsilon, composition):
     """The answer of the check is that of the accountant, on both sides of the edge."""
     one = search(SMALL, {"n_components": [1, 2]}, cv=5)
 
@@ -371,33 +347,33 @@ def test_check_budget_accepts_exactly_what_the_accountant_does(epsilon, composit
                 return False, len(accountant)
         return True, len(accountant)
 
-    fits, spent = outcome(lambda: check_budget(one, ROWS))
+    fits, spent = outcome(lambda: planned_loss(one, ROWS).check())
     assert spent == 0
     # With "raise", a refusal in the middle is raised.
     assert outcome(lambda: one.fit(ROWS))[0] == fits
     assert fits or composition == "basic"
 
 
-def test_check_budget_asks_each_accountant_for_its_own():
+def test_check_of_a_plan_asks_each_accountant_for_its_own():
     rich, poor = PrivacyAccountant(10.0, 0.1), PrivacyAccountant(0.1, 0.1)
     pipeline = make_pipeline(PrivatePCA(2, accountant=rich), DPMoG(2, accountant=poor))
     with pytest.raises(PrivacyBudgetExceeded, match=r"left: epsilon=0\.1"):
-        check_budget(pipeline, ROWS)
+        planned_loss(pipeline, ROWS).check()
     pipeline.set_params(dpmog__accountant=None)
     with pytest.raises(ValueError, match="DPMoG has no accountant"):
-        check_budget(pipeline, ROWS)
-    assert check_budget(pipeline, ROWS, accountant=rich).n_releases == 2
+        planned_loss(pipeline, ROWS).check()
+    planned_loss(pipeline, ROWS, accountant=rich).check()
     assert len(rich) == len(poor) == 0
 
 
-def test_check_budget_refuses_losses_of_different_neighbours():
+def test_check_of_a_plan_refuses_losses_of_different_neighbours():
     pipeline = make_pipeline(PrivatePCA(2), DPMoG(2, adjacency="replace-one"))
     accountant = PrivacyAccountant(10.0, 0.1)
     with pytest.raises(ValueError, match="adjacency"):
-        check_budget(pipeline, ROWS, accountant=accountant)
+        planned_loss(pipeline, ROWS, accountant=accountant).check()
     accountant.spend(1.0, adjacency="replace-one")
     with pytest.raises(ValueError, match="adjacency"):
-        check_budget(PrivatePCA(2), ROWS, accountant=accountant)
+        planned_loss(PrivatePCA(2), ROWS, accountant=accountant).check()
 
 
 class Watched(TransformerMixin, BaseEstimator):
@@ -459,7 +435,7 @@ def own_score(estimator, X, y=None):
             ),
             "HalvingRandomSearchCV holds",
         ),
-        (lambda: planned_loss(HalvingRandomSearchCV(SMALL, K)), "HalvingRandomSearchCV holds"),
+        (lambda: planned_loss(HalvingGridSearchCV(SMALL, K)), "HalvingGridSearchCV holds"),
         (lambda: planned_loss(classifier(), cv=2, scoring=own_score), "scoring is a function"),
         (lambda: planned_loss(SMALL, cv=iter([(0, 1)])), "cv is an iterator"),
         (lambda: planned_loss(SMALL, method="guess"), "method must be None or one of"),
@@ -496,19 +472,6 @@ def test_planned_loss_of_public_composites_and_scores_is_free():
     assert planned_loss(BaggingClassifier(public)).n_releases == 0
     # Scoring reads no records of a model that pays in fit.
     assert planned_loss(SMALL, cv=4, scoring=own_score).n_releases == 4
-
-
-def test_planned_loss_refuses_halving_over_the_cost():
-    search = HalvingGridSearchCV(
-        DPLloyd(2, bounds=(0, 1)),
-        {"n_clusters": [2, 3, 4, 5]},
-        resource="epsilon",
-        min_resources=4,
-        max_resources=32,
-    )
-    with pytest.raises(ValueError, match="resource='epsilon'"):
-        planned_loss(search, np.zeros((600, 2)))
-    # An estimator that pays nothing may have any number of rounds.
     free = HalvingGridSearchCV(LogisticRegression(), {"C": [1, 2]}, resource="max_iter")
     assert planned_loss(free, np.zeros((600, 2))).n_releases == 0
 
@@ -520,8 +483,9 @@ def test_planned_loss_refuses_halving_over_the_cost():
         lambda lda: BaggingClassifier(lda, n_estimators=3),
         lambda lda: VotingClassifier([("one", lda), ("two", clone(lda).set_params(epsilon=0.3))]),
         lambda lda: GridSearchCV(lda, {"epsilon": [0.1, 0.2]}, cv=2, refit=False),
+        lambda lda: HalvingGridSearchCV(lda, {"adjacency": ["add-remove"]}, cv=2, random_state=0),
     ],
-    ids=["bagging", "voting", "search"],
+    ids=["bagging", "voting", "search", "halving"],
 )
 def test_rehearsed_loss_is_what_the_call_pays(make):
     rng, budget = np.random.default_rng(0), PrivacyAccountant(99.0, 1e-3)

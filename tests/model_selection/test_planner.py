@@ -11,7 +11,7 @@ from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.filtration import distance_to_measure
 from sklearn_dptda.filtration._grid_filtration import resolution_for
 from sklearn_dptda.model_selection import _simulated_feature, plan_release
-from sklearn_dptda.model_selection._planner import MASSES, LoopModel, bounds_ahead
+from sklearn_dptda.model_selection._planner import MASSES, LoopModel, grid_error, values_ahead
 from sklearn_dptda.model_selection._release_plan import epsilon_rounded_up, threshold
 from sklearn_dptda.persistence import CubicalPersistence, bottleneck_distance
 from sklearn_dptda.published import PublishedPersistence
@@ -86,11 +86,11 @@ def test_loop_model_bounds_the_loss_by_sampling():
     model = LoopModel(1.0, 1.0, 0.1, 1.5)
     birth, death = model.birth_and_death(m)
     least = death - birth - model.sampling_error(m, n, 0.95)
-    ahead = bounds_ahead(DTMFiltration(m, bounds=BOX, resolution=61), n, 2)
+    fitted, _ = values_ahead(DTMFiltration(m, bounds=BOX, resolution=61), n, 2)
     functions = DTMFiltration(m, bounds=BOX, resolution=61).fit_transform(
         [ring(rng, n) for _ in range(60)]
     )
-    shorter = sum(longest_loop(f) < least - 2 * ahead.grid_error for f in functions)
+    shorter = sum(longest_loop(f) < least - 2 * grid_error(fitted) for f in functions)
     assert shorter <= binom.isf(1e-6, 60, 0.05)
     assert np.mean([longest_loop(f) for f in functions]) < death - birth
 
@@ -99,28 +99,28 @@ def test_loop_model_bounds_the_loss_by_sampling():
     ("options", "n", "d"),
     [({}, 800, 2), ({"method": "lattice"}, 800, 2), ({"max_distance": 0.7}, 300, 3), ({}, 50, 1)],
 )
-def test_bounds_ahead_equal_those_of_a_cloud(options, n, d):
+def test_values_ahead_equal_those_of_a_cloud(options, n, d):
     filtration = DTMFiltration(0.2, bounds=BOX, resolution=21, **options)
-    ahead = bounds_ahead(filtration, n, d)
+    fitted, ahead = values_ahead(filtration, n, d)
     cloud = np.random.default_rng(0).uniform(-1, 1, (n, d))
     function = filtration.fit_transform([cloud])[0]
     assert ahead.sensitivity == function.sensitivity and ahead.upper == function.upper
-    assert ahead.approximation_error == function.approximation_error
-    assert ahead.grid_error == pytest.approx(0.075 * math.sqrt(d))
-    assert ahead.cap == options.get("max_distance", 1.5)
+    assert ahead.lattice_error == function.approximation_error
+    assert grid_error(fitted) == pytest.approx(0.075 * math.sqrt(d))
+    assert fitted._cap() == options.get("max_distance", 1.5)
 
 
 @pytest.mark.parametrize(
     ("n", "scale"), [(40, 0.5), (300, 0.8), pytest.param(1000, 0.2, marks=pytest.mark.laws)]
 )
-def test_bounds_ahead_grid_error_bounds_the_move_of_diagrams(n, scale):
+def test_grid_error_bounds_the_move_of_diagrams(n, scale):
     # On nested grids, each diagram is within its error of that of the whole function.
     rng = np.random.default_rng(n)
     cloud = np.clip(scale * rng.standard_normal((n, 2)), -1.5, 1.5)
     diagrams, errors = [], []
     for resolution in (7, 13, 25, 97):
         filtration = DTMFiltration(0.05, bounds=BOX, resolution=resolution, method="exact")
-        errors.append(bounds_ahead(filtration, n, 2).grid_error)
+        errors.append(grid_error(values_ahead(filtration, n, 2)[0]))
         diagrams.append(CubicalPersistence().fit_transform(filtration.fit_transform([cloud]))[0])
     for rough, error in zip(diagrams[:-1], errors[:-1], strict=True):
         for a, b in zip(rough, diagrams[-1], strict=True):

@@ -26,7 +26,6 @@ from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.model_selection import (
     PrivateMassSearch,
-    check_budget,
     planned_loss,
     release_once,
     release_replicates,
@@ -308,7 +307,7 @@ def test_plan_uses_up_no_names():
     for checks in (True, False):
         search = search_of_rows(budget.under("work"))
         if checks:
-            check_budget(search, X)
+            planned_loss(search, X).check()
         search.fit(X)
         assert len(budget) == 7
 

@@ -1,6 +1,8 @@
 """Error bounds and noise floors, compared with enumeration and with draws from the worst case."""
 
 import math
+from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement
 
@@ -12,16 +14,12 @@ from sklearn_dptda import DTMFiltration, GridFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.persistence import (
     CubicalPersistence,
-    _error_levels,
+    DiagramErrors,
     beyond_noise,
     bottleneck_distance,
-    bottleneck_error_bound,
-    epsilon_for_error,
-    noise_floor,
     not_empty,
 )
-from sklearn_dptda.persistence._error_bounds import DiagramErrors
-from sklearn_dptda.persistence._error_levels import BirthVolumes, DiagramVolumes, DrawTails
+from sklearn_dptda.persistence._error_levels import BirthVolumes, DiagramVolumes, DrawTails, Logs
 from sklearn_dptda.persistence._error_statement import _errors_of
 from sklearn_dptda.persistence._exact_sampler import decay_table
 from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_of
@@ -55,6 +53,12 @@ def level(P, D):
     return math.ceil(bottleneck_distance(np.array(P).reshape(-1, 2), np.array(D).reshape(-1, 2)))
 
 
+def at(bound, s):
+    """Logarithm of a bound at one level. Bounds that are attained differ by rounding alone."""
+    logs = bound(np.array([float(s)])).logs
+    return logs[0] + 1e-12 * (1 if bound.__name__ == "highest" else -1)
+
+
 MEASURES = [
     make_base_measure("spike-slab", SIZE, 2, spike=0.9),
     make_base_measure("spike-slab", SIZE, 2, spike=0.5, linear=True),
@@ -76,13 +80,13 @@ def test_diagram_volumes_bound_enumerated_balls(measure, n_diagrams, rng):
             long = [(b, d) for b, d in D if d - b > 2 * floor]
             for most in range(len(long), 3):
                 volumes = DiagramVolumes(measure, most, floor)
+                clear = DiagramVolumes(measure, most, floor, inside=True)
                 for s in range(SIZE + 1):
                     ball = sum(w for (_, w), r in zip(everything, levels, strict=True) if r <= s)
-                    assert volumes.lowest(s) <= ball <= volumes.highest(s)
-                    inside = all(b >= s and d <= SIZE - s for b, d in long)
-                    if inside:
-                        clear = DiagramVolumes(measure, most, floor, inside=True)
-                        assert clear.lowest(s) <= ball
+                    log = math.log(ball) if ball else -math.inf
+                    assert at(volumes.lowest, s) <= log <= at(volumes.highest, s)
+                    if all(b >= s and d <= SIZE - s for b, d in long):
+                        assert at(clear.lowest, s) <= log
 
 
 @pytest.mark.laws
@@ -141,7 +145,7 @@ def longest(P):
     return max((d - b for b, d in P), default=0)
 
 
-def test_bottleneck_error_bound_adds_half_a_step_of_rounding(monkeypatch):
+def test_error_bound_adds_half_a_step_of_rounding(monkeypatch):
     # Values that are furthest from the grid, which are moved by half a step before the draw.
     private, sensitivity, upper, level = PrivatePersistence(1.0), 0.05, 2.7, 7
     grid, *_ = mechanism_of(private, (0, 1)).prepare(sensitivity, upper)
@@ -157,13 +161,13 @@ def test_bottleneck_error_bound_adds_half_a_step_of_rounding(monkeypatch):
 
     monkeypatch.setattr(DrawTails, "error_level", error_level)
     monkeypatch.setattr(DrawTails, "noise_levels", noise_levels)
-    bound = bottleneck_error_bound(private, sensitivity, upper)
+    bound = DiagramErrors(private, [(sensitivity, upper)]).bound
     for part in (0.4999, -0.4999):
         exact = grid.step * (np.array([[10.0, 50.0]]) + part)
         moved = grid.integers(exact) - level * int(np.sign(part))
         error = bottleneck_distance(exact, grid.values(moved))
         assert 0.999 * bound < error <= bound
-    floors = noise_floor(private, sensitivity, upper)
+    floors = DiagramErrors(private, [(sensitivity, upper)]).noise_floors
     shown = np.ptp(grid.values([(10, 10 + 2 * level)]))
     assert all(shown <= floor < shown + grid.step for floor in floors)
     # Features that are distinguished from noise may lie at the ends of the range.
@@ -175,7 +179,8 @@ def test_bottleneck_error_bound_adds_half_a_step_of_rounding(monkeypatch):
             assert part.floor * grid.step >= sensitivity + 0.5 * grid.step
     # One component is essential. Its birth is drawn as well.
     for q in (0, 1):
-        bottleneck_error_bound(PrivatePersistence(homology_dimensions=q), sensitivity, upper)
+        one = DiagramErrors(PrivatePersistence(homology_dimensions=q), [(sensitivity, upper)])
+        assert one.bound > 0
         (group,) = asked[-1]
         kinds = [type(part) for part in group]
         assert kinds == [[DiagramVolumes, BirthVolumes], [DiagramVolumes]][q]
@@ -204,11 +209,11 @@ def test_diagram_errors_are_equal_for_equal_laws_only():
 
 def test_error_bounds_are_zero_without_noise_and_infinite_beyond_max_points():
     exact = PrivatePersistence(math.inf, homology_dimensions=(0, 1))
-    assert bottleneck_error_bound(exact, 0.1, 1.0) == 0
-    assert noise_floor(exact, 0.1, 1.0) == (0, 0)
+    assert DiagramErrors(exact, [(0.1, 1.0)]).bound == 0
+    assert DiagramErrors(exact, [(0.1, 1.0)]).noise_floors == (0, 0)
     private = PrivatePersistence(5.0, max_points=2)
-    assert math.isinf(bottleneck_error_bound(private, 0.001, 1.0, n_features=3))
-    assert math.isfinite(bottleneck_error_bound(private, 0.001, 1.0, n_features=2))
+    assert math.isinf(DiagramErrors(private, [(0.001, 1.0)], n_features=3).bound)
+    assert math.isfinite(DiagramErrors(private, [(0.001, 1.0)], n_features=2).bound)
 
 
 def released_errors(private, exact, sensitivity, upper, n):
@@ -219,14 +224,14 @@ def released_errors(private, exact, sensitivity, upper, n):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("options", [{}, {"utility": "sum"}, {"slab": "persistence"}])
-def test_bottleneck_error_bound_covers_the_worst_diagrams(options):
+def test_error_bound_covers_the_worst_diagrams(options):
     # 300 draws each from diagrams near the bound: at 95 %, more than 41 errors above it have a
     # probability below 1e-8, for each of 14 cases.
     assert binom.sf(41, 300, 0.05) < 1e-8
     private = variant(**options)
-    sensitivity, upper = 0.003, 2.7
-    bound = bottleneck_error_bound(private, sensitivity, upper)
-    inside = bottleneck_error_bound(private, sensitivity, upper, n_features=(1, 2), inside=True)
+    sensitivity, upper = public = 0.003, 2.7
+    bound = DiagramErrors(private, [public]).bound
+    inside = DiagramErrors(private, [public], n_features=(1, 2), inside=True).bound
     assert inside < bound
     largest = 0.0
     for part in (0.5, 0.7, 0.8, 0.9, 0.95, 1.05, 2.0):
@@ -247,7 +252,7 @@ def test_noise_floor_is_kept_where_there_is_nothing():
     # At 95 %, more of 300 draws above the floor have a probability below 1e-6.
     most = binom.isf(1e-6, 300, 0.05)
     private, sensitivity, upper = PrivatePersistence(1.0), 0.003, 2.7
-    _, floor = noise_floor(private, sensitivity, upper)
+    _, floor = DiagramErrors(private, [(sensitivity, upper)]).noise_floors
     mechanism = mechanism_of(private, (0, 1))
     crowd = np.array([[0.2, upper], [0.9, 1.5], [1.0, 1.3]])
     short = np.array([[b, b + 2 * sensitivity] for b in np.linspace(0.3, 2.2, 10)])
@@ -263,12 +268,13 @@ def test_private_persistence_states_its_error_bound_and_noise_floor():
     filtration = DTMFiltration(0.2, bounds=(-2.5, 3)).fit_transform([X])[0]
     private = PrivatePersistence(2.0, random_state=0).fit([filtration])
     public, caps = (filtration.sensitivity, filtration.upper), filtration.smaller_caps
-    bound = bottleneck_error_bound(private, *public, smaller_caps=caps)
+    errors = DiagramErrors(private, [public, *caps])
+    bound = errors.bound
     assert private.error_bound_ == bound and 0.15 < bound < 0.17
-    assert private.noise_floor_ == noise_floor(private, *public, smaller_caps=caps)
+    assert private.noise_floor_ == errors.noise_floors
     # The choice of a cap costs little more than one known cap.
-    assert bottleneck_error_bound(private, *public) < bound
-    assert bound < 1.1 * bottleneck_error_bound(private, *public)
+    assert DiagramErrors(private, [public]).bound < bound
+    assert bound < 1.1 * DiagramErrors(private, [public]).bound
     assert f"a persistence above {2 * bound:.3g} then" in private.error_statement_
     # Both loops are longer than twice the bound, so they survive.
     exact = CubicalPersistence(1).fit_transform([filtration])[0]
@@ -284,23 +290,23 @@ def test_private_persistence_states_its_error_bound_and_noise_floor():
 @pytest.mark.parametrize(
     "error", [0.5, *(pytest.param(e, marks=pytest.mark.laws) for e in (0.1, 0.03))]
 )
-def test_epsilon_for_error_is_hardly_more_than_needed(error):
+def test_epsilon_for_an_error_is_hardly_more_than_needed(error):
     public = (0.003, 2.7)
     private = PrivatePersistence(max_points=5)
-    epsilon = epsilon_for_error(error, private, *public)
+    epsilon = DiagramErrors(private, [public]).epsilon_for(error)
     at, below = (
-        bottleneck_error_bound(private.set_params(epsilon=factor * epsilon), *public, floor=0.003)
+        DiagramErrors(private.set_params(epsilon=factor * epsilon), [public], floor=0.003).bound
         for factor in (1.0, 0.97)
     )
     assert at <= error < below * 1.05
 
 
 @pytest.mark.laws
-def test_bottleneck_error_bound_scales_with_the_unit():
+def test_error_bound_scales_with_the_unit():
     private, public = PrivatePersistence(), (0.003, 2.7)
-    assert math.isinf(epsilon_for_error(0.002, private, *public))
-    scaled = bottleneck_error_bound(PrivatePersistence(2.0), 300.0, 270_000.0)
-    assert scaled == pytest.approx(1e5 * bottleneck_error_bound(PrivatePersistence(2.0), *public))
+    assert math.isinf(DiagramErrors(private, [public]).epsilon_for(0.002))
+    scaled = DiagramErrors(PrivatePersistence(2.0), [(300.0, 270_000.0)]).bound
+    assert scaled == pytest.approx(1e5 * DiagramErrors(PrivatePersistence(2.0), [public]).bound)
 
 
 def test_private_persistence_warns_of_hopeless_fits_unpaid():
@@ -315,18 +321,18 @@ def test_private_persistence_warns_of_hopeless_fits_unpaid():
 
 
 @pytest.mark.laws
-def test_epsilon_for_error_recommends_no_infinite_epsilon():
+def test_epsilon_for_an_error_recommends_no_infinite_epsilon():
     # Errors are at least the sensitivity. A feature of a quarter of the range is visible if they
     # are below half of it, .25. With .249, that is found out by looking for an epsilon.
     for sensitivity in (0.3, 0.249):
         private = PrivatePersistence(1.0, sensitivity=sensitivity, upper=2.0)
         with pytest.warns(NoiseWarning, match="hides every feature.*by PrivateCloud.$"):
             private.fit([np.ones((4, 4))])
-    assert math.isinf(epsilon_for_error(0.25, PrivatePersistence(), 0.3, 2.0))
+    assert math.isinf(DiagramErrors(PrivatePersistence(), [(0.3, 2.0)]).epsilon_for(0.25))
     # Above the range there are no errors, whatever the floor.
     loops, beyond = PrivatePersistence(homology_dimensions=1), {"floor": 1.5, "n_features": 0}
-    assert epsilon_for_error(1.00886538, loops, 0.1277157041889031, 1.0, **beyond) < 4
-    refuses("mcmc", epsilon_for_error, 0.25, PublishedPersistence(), 0.3, 2.0)
+    assert DiagramErrors(loops, [(0.1277157041889031, 1.0)], **beyond).epsilon_for(1.00886538) < 4
+    refuses("mcmc", DiagramErrors, PublishedPersistence(), [(0.3, 2.0)])
 
 
 def test_private_persistence_adds_the_error_of_a_lattice_and_warns():
@@ -350,9 +356,9 @@ def test_birth_volumes_bound_enumerated_balls():
         births = BirthVolumes(10, inside)
         for birth in range(11):
             for s in range(11):
-                n = min(birth + s, 10) - max(birth - s, 0) + 1
-                assert n <= births.highest(s)
-                assert births.lowest(s) <= n or (inside and not s <= birth <= 10 - s)
+                log = math.log(min(birth + s, 10) - max(birth - s, 0) + 1)
+                assert log <= at(births.highest, s)
+                assert at(births.lowest, s) <= log or (inside and not s <= birth <= 10 - s)
 
 
 def test_beyond_noise_and_not_empty_by_hand():
@@ -379,8 +385,8 @@ def test_beyond_noise_flags_what_is_near_a_feature():
     sensitivity, upper = 0.0034, 2.75
     for epsilon in (0.8, 2.0):
         private = PrivatePersistence(epsilon, homology_dimensions=1)
-        bound = bottleneck_error_bound(private, sensitivity, upper)
-        floor = noise_floor(private, sensitivity, upper)[0]
+        bound = DiagramErrors(private, [(sensitivity, upper)]).bound
+        floor = DiagramErrors(private, [(sensitivity, upper)]).noise_floors[0]
         mechanism = mechanism_of(private, (1,))
         longest_would_fail = 0
         for part in (0.4, 0.6, 1.2):
@@ -446,59 +452,115 @@ def test_beyond_noise_flags_a_ring_and_no_disc():
     assert seen[0][1] >= 200
 
 
-def undecided(tails, more, less, rest):
-    return np.zeros(more.logs.shape), np.ones(more.logs.shape)
+class Exact:
+    """The bounds of the theory as integers, level by level, for parts that share one draw."""
+
+    def __init__(self, group, table):
+        self.group, self.levels = group, range(table.n_levels)
+        self.later = [table.weight(s + 1) for s in self.levels]
+        self.masses = [table.weight(s) - table.weight(s + 1) for s in self.levels]
+
+    def ratios(self):
+        """Weight beyond each level, as a share of the whole."""
+        least = self.balls(self.group, lowest)
+        spread = self.sums_from(self.balls(self.group, highest))
+        for r in self.levels:
+            ball = self.later[r] * math.prod(lowest(part, r) for part in self.group)
+            yield Fraction(spread[r + 1] - ball, spread[r + 1] + sum(least[: r + 1]))
+
+    def noise_ratios(self, i):
+        """Weight of the diagrams with a point longer than twice each level, as a share."""
+        part, others = replace(self.group[i], most=0), self.group[:i] + self.group[i + 1 :]
+        least, most = (self.balls(others, bound) for bound in (lowest, highest))
+        kept = self.sums_from([w * (s >= part.floor) for s, w in enumerate(least)])
+        spread = self.sums_from([w * highest(part, s) for s, w in enumerate(most)])
+        within = [w * lowest(part, s) for s, w in enumerate(least)]
+        for r in self.levels:
+            near = near_diagonal(part.measure, r)
+            first = max(r - part.floor + 1, 0)
+            beyond = spread[first] - near * self.sums_from(most)[first]
+            yield Fraction(beyond, beyond + sum(within[: r + 1]) + near * kept[r + 1])
+
+    def balls(self, group, bound):
+        return [w * math.prod(bound(part, s) for part in group) for s, w in enumerate(self.masses)]
+
+    @staticmethod
+    def sums_from(weights):
+        return [sum(weights[s:]) for s in range(len(weights) + 1)]
 
 
-NUMBERS = [
-    ({}, {}, 1.0),
-    ({"epsilon": 30.0, "spike": 0.1}, {"n_features": 0, "inside": True}, 0.2),
-    ({"epsilon": 0.05, "max_points": 1}, {"n_features": 2}, 1.0),
-    ({"homology_dimensions": 0}, {"floor": 0.5, "confidence": 0.5}, 1.0),
-    ({"base_measure": "poisson", "slab": "persistence"}, {"confidence": 0.999}, 3.0),
-    ({"utility": "sum", "base_measure": "uniform"}, {}, 1.0),
-]
+def strip(measure, r):
+    """Weight of the points within a level of the diagonal."""
+    rho = range(1, min(2 * r, measure.size) + 1)
+    return sum((measure.size + 1 - w) * (w if measure.linear else 1) for w in rho)
 
 
-@pytest.mark.parametrize(("options", "more", "scale"), NUMBERS)
-def test_logarithms_decide_error_levels_as_integers_do(options, more, scale, monkeypatch):
-    published = {"utility", "base_measure"} & set(options)
-    private = (variant if published else PrivatePersistence)(**options)
-    caps = [(0.01 * scale * 0.7**j, 2.75 * 0.7**j) for j in range(3)]
+def near_diagonal(measure, r):
+    return sum(w * strip(measure, r) ** m for m, w in enumerate(measure.count_weights))
 
-    def results():
-        errors = DiagramErrors(private, caps, **more)
-        return errors.bounds, errors.noise_floors
 
-    with monkeypatch.context() as patch:
-        patch.setattr(DrawTails, "_ratios", undecided)
-        exact = results()
-    assert results() == exact
-    # Nearly no comparison is so close that it needs the integers.
-    calls = []
-    monkeypatch.setattr(_error_levels, "_weights", lambda *group: calls.append(group))
-    if not more:
-        assert results() == exact and not calls
+def highest(part, s):
+    if isinstance(part, BirthVolumes):
+        return min(2 * s, part.size) + 1
+    measure, total = part.measure, 0
+    square = (2 * s + 1) ** 2 * (measure.size if measure.linear else 1)
+    for m, w in enumerate(measure.count_weights):
+        for i in range(min(m, part.most) + 1):
+            ways = math.perm(m, i) * math.comb(part.most, i)
+            total += w * ways * square**i * strip(measure, s + part.floor) ** (m - i)
+    return min(total, near_diagonal(measure, measure.size))
+
+
+def lowest(part, s):
+    if isinstance(part, BirthVolumes):
+        return min(s, part.size) + 1
+    square = (s + 1) ** 2 * (s + 1 if part.measure.linear else 1)
+    weights = part.measure.count_weights
+    each = [
+        sum(w * square**j * strip(part.measure, s) ** i for i, w in enumerate(weights[j:]))
+        for j in range(part.most + 1)
+    ]
+    return min(each) * (s >= part.floor)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize(("floor", "steepness"), [(0, 1), (2, 1), (1, 40)])
+def test_error_levels_are_those_of_integers(measure, floor, steepness):
+    size = 50
+    measure = replace(measure, size=size)
+    table = decay_table(steepness, 5, size + 1)
+    parts = [DiagramVolumes(measure, most, floor) for most in (1, 0)]
+    for group in ((parts[0], BirthVolumes(size)), (parts[1], BirthVolumes(size), parts[0])):
+        exact = Exact(group, table)
+        ratios = [list(exact.ratios())]
+        ratios += [list(exact.noise_ratios(i)) for i in range(len(group)) if i != 1]
+        # The laws have two digits of a percent, and with the steep one, many digits.
+        for confidence in (0.5, 0.95, 1 - 1e-9):
+            tails = DrawTails((group,), table)
+            found = [tails.error_level(confidence), *tails.noise_levels(confidence)]
+            for level, each in zip(found, ratios, strict=True):
+                enough = [r for r, ratio in enumerate(each) if ratio <= 1 - Fraction(confidence)]
+                assert level == (enough[0] if enough else None)
+
+
+def test_error_levels_cover_the_rounding_of_logarithms(rng):
+    # Logarithms that are off by the rounding of 1,000 operations, in the worst directions.
+    tails = DrawTails(((DiagramVolumes(MEASURES[0], 0, 0),),), decay_table(1, 2, SIZE + 1))
+    for size in (1.0, 1e3, 1e6):
+        for _ in range(100):
+            more, less, rest = np.sort(size + rng.uniform(0, 5, 3))[[1, 0, 2]]
+            off = 1000 * np.finfo(float).eps * size
+            # Differences of these logarithms are exact, and so is the ratio up to a few roundings.
+            true = (1 - math.exp(less - more)) / (1 - math.exp(less - more) + math.exp(rest - more))
+            moved = (Logs(np.array([log])) for log in (more - off, less + off, rest + off))
+            (share,) = tails._share(*moved)
+            assert true * (1 - 1e-14) <= share <= true + 1e-2
 
 
 @pytest.mark.parametrize(
     "epsilon", [1e5, *(pytest.param(e, marks=pytest.mark.laws) for e in (30.0, 1e3))]
 )
-def test_error_levels_use_short_integers_at_a_large_epsilon(epsilon, monkeypatch):
-    # They had millions of bits, and a fit at a large epsilon took minutes.
-    sizes, honest = [], _error_levels._weights.__wrapped__
-
-    def watched(*arguments):
-        both = honest(*arguments)
-        sizes.extend(max(value.bit_length() for value in values) for values in both)
-        return both
-
-    monkeypatch.setattr(_error_levels, "_weights", watched)
-    # The integers are only computed if their logarithms decide nothing.
-    monkeypatch.setattr(DrawTails, "_ratios", undecided)
-    # Another number for each run, because results are cached.
-    public = 0.0034 * 2.75, 2.75 * (1 + epsilon * 1e-9)
-    private = PrivatePersistence(epsilon)
-    error, floors = bottleneck_error_bound(private, *public), noise_floor(private, *public)
-    assert 0 < max(error, *floors) < 10 * public[0]
-    assert 0 < max(sizes) < 10_000 + 3 * epsilon
+def test_error_levels_of_a_large_epsilon_are_small(epsilon):
+    public = 0.0034 * 2.75, 2.75
+    errors = DiagramErrors(PrivatePersistence(epsilon), [public])
+    assert 0 < max(errors.bound, *errors.noise_floors) < 10 * public[0]

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from sklearn_dptda import PrivatePersistence
-from sklearn_dptda.persistence import bottleneck_distance, bottleneck_error_bound
+from sklearn_dptda.persistence import DiagramErrors, bottleneck_distance
 from sklearn_dptda.persistence._exact_sampler import decay_table
 from sklearn_dptda.persistence._mechanisms import make_base_measure
 from sklearn_dptda.published import bottleneck_error_floor, mean_error_floor, published_error_floor
@@ -188,10 +188,8 @@ def test_error_floor_is_between_the_published_floor_and_the_bound(epsilon):
     for confidence in (0.5, 0.8, 0.95, 0.999):
         floor = bottleneck_error_floor(epsilon, sensitivity, upper, confidence=confidence)
         published = published_error_floor(epsilon, n, m, diameter, confidence=confidence)
-        bound = bottleneck_error_bound(
-            PrivatePersistence(epsilon), sensitivity, upper, confidence=confidence
-        )
-        assert 2 * published <= floor < bound
+        errors = DiagramErrors(PrivatePersistence(epsilon), [(sensitivity, upper)], confidence)
+        assert 2 * published <= floor < errors.bound
     assert published_error_floor(0.1, n, m, diameter, confidence=0.74) == pytest.approx(
         10 * diameter / 3200
     )

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PersistenceProfile, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.persistence import bottleneck_distance, bottleneck_error_bound, noise_floor
+from sklearn_dptda.persistence import DiagramErrors, bottleneck_distance
 from sklearn_dptda.persistence._exact_sampler import (
     BirthBall,
     DiagramBall,
@@ -374,13 +374,8 @@ def test_error_bounds_and_noise_floors_of_caps_grow_by_little():
     public, caps = (0.004, 2.0), [(0.004 * s, 2.0 * s) for s in SHARES[1:]]
     for epsilon in (0.2, 0.5, 2.0):
         private = PrivatePersistence(epsilon)
-        one, several = (
-            (
-                bottleneck_error_bound(private, *public, smaller_caps=c),
-                *noise_floor(private, *public, smaller_caps=c),
-            )
-            for c in ((), caps)
-        )
+        both = (DiagramErrors(private, [public, *c]) for c in ((), caps))
+        one, several = ((errors.bound, *errors.noise_floors) for errors in both)
         loss = mechanism_of(private, (0, 1)).loss(*public)
         if loss < 160:
             assert several == one

@@ -10,11 +10,9 @@ import pytest
 
 from sklearn_dptda import PersistenceProfile, PrivateBettiNumbers, PrivatePersistence
 from sklearn_dptda.persistence import (
+    DiagramErrors,
     bottleneck_distance,
-    bottleneck_error_bound,
     dilation_dissimilarity,
-    epsilon_for_error,
-    noise_floor,
     shift_invariant_bottleneck_distance,
 )
 from sklearn_dptda.published import (
@@ -32,7 +30,14 @@ from tests.persistence._variants import variant
 ITEMS = [filtration(loops([0.3, 0.1]), 0.01)]
 SPACE = [filtration(np.zeros((3, 3, 3)), 0.01)]
 PAIR = np.array([[1.0, 3.0], [0.5, 1.0]])
-PUBLIC = {"sensitivity": 0.01, "upper": 1.0}
+
+
+def errors_before(private=None, sensitivity=0.01, upper=1.0, **other):
+    """Errors of diagrams that are known before a release."""
+    private = PrivatePersistence() if private is None else private
+    return DiagramErrors(private, [(sensitivity, upper)], **other)
+
+
 BOUNDS = by_name(
     confidence=[1.0],
     n_features=[-1, (1, 2, 3), (1, -1), 1.5],
@@ -139,25 +144,14 @@ REFUSED = {
         lambda first=PAIR, **options: dilation_dissimilarity(first, PAIR, **options),
         [("negative", {"first": [[-1, 1]]}), ("first", {"first": [[2, 1]]}), *TOLERANCES],
     ),
-    "error bounds": (
-        lambda **other: bottleneck_error_bound(PrivatePersistence(), **{**PUBLIC, **other}),
-        BOUNDS,
-    ),
-    "noise floors": (
-        lambda **other: noise_floor(PrivatePersistence(), **{**PUBLIC, **other}),
-        BOUNDS,
-    ),
-    "epsilons": (
-        lambda **other: epsilon_for_error(0.1, PrivatePersistence(), **{**PUBLIC, **other}),
-        BOUNDS,
-    ),
+    "error bounds": (errors_before, BOUNDS),
     "no error": (
-        lambda error: epsilon_for_error(error, PrivatePersistence(5.0, max_points=2), **PUBLIC),
+        lambda error: errors_before(PrivatePersistence(5.0, max_points=2)).epsilon_for(error),
         [("error", 0.0)],
     ),
-    "chains": (lambda private: noise_floor(private, **PUBLIC), [("mcmc", PublishedPersistence())]),
+    "chains": (errors_before, [("mcmc", PublishedPersistence())]),
     "base measures": (
-        lambda name: bottleneck_error_bound(variant(base_measure=name), **PUBLIC),
+        lambda name: errors_before(variant(base_measure=name)).bound,
         [("Unknown base measure 'gamma'", "gamma")],
     ),
     "error floors": (

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.graph import EdgeFlip
-from sklearn_dptda.model_selection import check_budget, planned_loss, release_replicates
+from sklearn_dptda.model_selection import planned_loss, release_replicates
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
 from sklearn_dptda.privacy._guarantee import all_of_one_person, kind_of_unit
@@ -141,7 +141,7 @@ def test_accountant_refuses_a_unit_without_a_name(unit):
     refuses("unit", lloyd(None, unit=unit).fit, X, error=(ValueError, TypeError))
 
 
-def test_planned_loss_and_check_budget_know_people(accountant):
+def test_planned_loss_knows_people(accountant):
     people = cloud_pipeline(groups="patient_id")
     (release,) = planned_loss(people, [FRAME]).releases
     promised = people.fit([FRAME])[-1].privacy_guarantee_
@@ -152,8 +152,8 @@ def test_planned_loss_and_check_budget_know_people(accountant):
     )
     assert {"person" in r.guarantee.unit for r in planned_loss(boxed, [FRAME]).releases} == {True}
     PEOPLE["all rows of one person, by 'patient_id'"](accountant)
-    check_budget(people, [FRAME], accountant=accountant)
-    refuses("counts losses of", check_budget, cloud_pipeline(), [X], accountant=accountant)
+    planned_loss(people, [FRAME], accountant=accountant).check()
+    refuses("counts losses of", planned_loss(cloud_pipeline(), [X], accountant=accountant).check)
     with accountant:
         assert len(release_replicates(people, [FRAME], 3)) == 3
     assert len(accountant) == 4
