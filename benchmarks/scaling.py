@@ -1,4 +1,4 @@
-"""Growth of times with the numbers of rows, columns, grid nodes and clouds, with pictures."""
+"""Growth of times with the numbers of rows, columns and clouds, with pictures."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,7 +19,6 @@ from sklearn_dptda.cluster import (
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
-from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.published import DPCube
 from sklearn_dptda.synthetic import PrivateMeasure
@@ -33,17 +32,11 @@ def tables(quick):
     repeats = 1 if quick else 3
     yield _sweep("rows", "n", (1000, 10_000) if quick else ROWS, _rows, repeats)
     yield _sweep("columns", "d", (2, 4) if quick else COLUMNS, _columns, repeats)
-    yield _sweep("components", "K", (2, 8) if quick else KINDS, _components, repeats)
-    yield _sweep("nodes an axis, in the plane", "nodes", (31, 61) if quick else NODES, _n, repeats)
-    yield _sweep("vertices of a graph", "vertices", (50, 100) if quick else GRAPHS, _g, repeats)
     yield _sweep("clouds of 1,000 points", "clouds", (2, 4) if quick else CLOUDS, _c, repeats)
 
 
 ROWS = (10_000, 100_000, 1_000_000, 10_000_000)
 COLUMNS = (2, 4, 8, 16, 32, 64)
-KINDS = (2, 8, 32, 128, 256)
-NODES = (51, 101, 201, 401)
-GRAPHS = (250, 500, 1000, 2000, 4000)
 CLOUDS = (4, 16, 64)
 # A call that takes longer than this many seconds is measured once.
 LONG = 10
@@ -84,37 +77,6 @@ def _of_any_table(X, y):
 
 def _columns(d):
     return _of_any_table(*_blobs(20_000, d))
-
-
-def _components(k):
-    X, _ = _blobs(20_000, 4)
-    return {
-        "DPLloyd": lambda: DPLloyd(k, bounds=BOX).fit(X),
-        "DPMoG": lambda: DPMoG(k, bounds=BOX).fit(X),
-        "DPMoGMorse": lambda: DPMoGMorse(k, n_components=k, bounds=BOX).fit(X),
-        "DPTree": lambda: DPTree(k, bounds=BOX).fit(X),
-    }
-
-
-def _n(side):
-    X = make_two_circles(4000, random_state=0)
-    dtm = DTMFiltration(0.2, bounds=BOUNDS, resolution=side)
-    filtrations = dtm.fit_transform([X])
-    return {
-        "DTMFiltration": lambda: dtm.fit_transform([X]),
-        "PrivatePersistence": lambda: PrivatePersistence().fit_transform(filtrations),
-    }
-
-
-def _g(n):
-    degrees = np.random.default_rng(0).random((n, n))
-    graph = np.triu(degrees < 0.1, 1)
-    graph = (graph + graph.T).astype(np.int8)
-    noisy = EdgeFlip().fit_transform(graph)
-    return {
-        "EdgeFlip": lambda: EdgeFlip().fit_transform(graph),
-        "AdjacencySpectralEmbedding": lambda: AdjacencySpectralEmbedding(2).fit_transform(noisy),
-    }
 
 
 def _c(count):

@@ -3,7 +3,8 @@
 The second kind is this processor without its AVX-512 instructions, which some libraries use well
 and others do not: NumPy's and OpenBLAS's are switched off. Calls use one thread.
 ``DIFFPRIVLIB_PYTHON`` and ``GOOGLE_DP_PYTHON`` name the interpreters of peers in other
-environments, and ``GOOGLE_DP_FOLDER`` the folder ``learning`` of google/differential-privacy.
+environments, and ``GOOGLE_DP_FOLDER`` the folder ``learning`` of google/differential-privacy:
+``eval "$(python -m benchmarks._peers FOLDER)"`` makes and names them.
 """
 
 import json
@@ -29,9 +30,11 @@ def tables(quick):
             yield f"{peer} is left out: {reason}.\n"
     first, second = (_measured(environment, quick) for environment in _kinds())
     names = _kind_names()
+    # A peer may have failed in one of the runs.
     rows = [
-        (*row, row[3] / row[4], again / again_theirs)
-        for row, (*_, again, again_theirs) in zip(first, second, strict=True)
+        (*case, *seconds, seconds[0] / seconds[1], second[case][0] / second[case][1])
+        for case, seconds in first.items()
+        if case in second
     ]
     _draw(rows, names)
     yield Table(
@@ -66,7 +69,8 @@ def _measured(environment, quick):
         text=True,
         check=True,
     )
-    return [json.loads(line) for line in answer.stdout.splitlines() if line.startswith("[")]
+    rows = [json.loads(line) for line in answer.stdout.splitlines() if line.startswith("[")]
+    return {tuple(row[:3]): row[3:] for row in rows}
 
 
 def _draw(rows, names):

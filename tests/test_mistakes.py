@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -154,18 +153,6 @@ def test_sample_refuses_numbers_that_count_nothing(private, cloud):
     fitted = clone(private).fit(cloud)
     for n in (0, -1, 2.5, "5"):
         refuses("n_samples", fitted.sample, n, error=(TypeError, ValueError))
-
-
-def test_grid_search_stops_over_budget(cloud):
-    # Four fits on folds and one on all rows, each of which is paid for.
-    accountant = PrivacyAccountant(3.0, 1e-3)
-    search = GridSearchCV(
-        DPLloyd(2, 1.0, 1e-6, bounds=BOX, accountant=accountant, random_state=0),
-        {"n_clusters": [2, 3]},
-        cv=2,
-        error_score="raise",
-    )
-    refuses("Nothing was released", search.fit, cloud, error=PrivacyBudgetExceeded)
 
 
 def test_pipeline_html_shows_epsilon(cloud):

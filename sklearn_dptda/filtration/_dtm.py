@@ -18,16 +18,17 @@ from sklearn.base import BaseEstimator
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Bounds, FloatArray, IntArray
 from sklearn_dptda.cluster import PrivateLandmarks
+from sklearn_dptda.filtration import _nearest_sums
 from sklearn_dptda.filtration._cloud import WEIGHT_BITS, Cloud, LatticeHistogram, point_weights
 from sklearn_dptda.filtration._complex import ComplexFiltration, LandmarkComplex
 from sklearn_dptda.filtration._estimator import AnyCloud
 from sklearn_dptda.filtration._filtration import Capped, Filtration
 from sklearn_dptda.filtration._grid_filtration import BaseGridFiltration, ValuesAhead
 from sklearn_dptda.filtration._landmarks import find_landmarks
+from sklearn_dptda.filtration._lattice_sums import lattice_slowdown, lattice_sums
 from sklearn_dptda.filtration._nearest_sums import (
     FixedPointPower,
     grid_sums,
-    lattice_sums,
     nearest_in_blocks,
     refuse_too_many_people,
     rounding_of_places,
@@ -48,9 +49,9 @@ from sklearn_dptda.utils._bounds import diameter
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 from sklearn_dptda.utils._validation import check_cloud
 
-# Costs in nanoseconds, measured with the compiled sums in two and three columns: for a place, one
-# point and one neighbour; one neighbour from a k-d tree; one offset of the lattice, and one grid
-# node for each offset. Choices depend on them, so they are the same on all computers.
+# Costs in nanoseconds, measured in two and three columns: for a place, one point and one neighbour
+# by the compiled sums; one neighbour from a k-d tree; one offset of the lattice, and one grid node
+# for each offset, by NumPy. Choices depend on them, so they are the same on all computers.
 _POINT, _NEIGHBOUR, _TREE_NEIGHBOUR, _LATTICE_OFFSET, _LATTICE_NODE = 0.4, 4.0, 100.0, 2900.0, 0.4
 # Nanoseconds for a point and a place in any number of columns, and if the points have weights.
 _DISTANCE, _WEIGHTED_DISTANCE = 3.0, 8.0
@@ -458,7 +459,18 @@ class DTMFiltration(BaseGridFiltration):
                 return 0.0
             each = _WEIGHTED_DISTANCE if self.groups else _DISTANCE
             return slowdown(self.p) * each * cloud.n_points * self.complex_.n_places / 1e9
-        return super()._seconds_ahead(cloud) * slowdown(self.p)
+        return super()._seconds_ahead(cloud)
+
+    def _slowdown(self, on_lattice: bool) -> float:
+        return lattice_slowdown() if on_lattice else slowdown(self.p)
+
+    def _warn_of_time(self, clouds: list[AnyCloud]) -> None:
+        if _nearest_sums.compiled is None:
+            warn_caller(
+                "The compiled sums of distances are missing, and NumPy computes the same values 4 "
+                "to 20 times more slowly. Install a wheel, or a C compiler and the package again."
+            )
+        super()._warn_of_time(clouds)
 
     def _faster(self) -> str:
         if hasattr(self, "complex_"):

@@ -3,31 +3,15 @@
  *
  * _nearest_sums.py, which explains the integers, has the same sums in NumPy for the computers on
  * which this file was not compiled. The results are equal bit by bit, because every operation on
- * floating-point numbers is one of IEEE 754 in the same order, or is exact in any order. Compile
- * this file without the contraction of a * b + c to one operation.
+ * floating-point numbers is one of IEEE 754 in the same order, or is exact in any order.
  *
  * Proof: doc/theory/sensitivity.md, "Distance-to-measure".
  */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <float.h>
+#include "_kernel.h"
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-
-#if FLT_EVAL_METHOD != 0 || defined(__FAST_MATH__)
-#error "This file needs floating-point operations as IEEE 754 defines them."
-#endif
-
-/* The loader of Linux selects the version of a function for the processor. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define FOR_EACH_PROCESSOR __attribute__((target_clones("avx2", "default")))
-#else
-#define FOR_EACH_PROCESSOR
-#endif
-
-typedef Py_ssize_t Size;
 
 /* Tiles of at most this many places for each axis are not divided. */
 #define PLACES_OF_TILE 8
@@ -507,31 +491,6 @@ static void weighted_sums_at_place(Task *t, Size number)
         t->sums[c * t->n_places + number] = totals[c];
 }
 
-/* Buffers of the arguments of a call, which are released together. */
-typedef struct {
-    Py_buffer buffer[8];
-    int n;
-} Buffers;
-
-static void *opened(Buffers *all, PyObject *array, int flags, Size n_bytes)
-{
-    Py_buffer *b = &all->buffer[all->n];
-    if (PyObject_GetBuffer(array, b, PyBUF_C_CONTIGUOUS | flags) < 0)
-        return NULL;
-    all->n++;
-    if (b->len != n_bytes) {
-        PyErr_SetString(PyExc_ValueError, "an array has another size than expected.");
-        return NULL;
-    }
-    return b->buf;
-}
-
-static void released(Buffers *all)
-{
-    while (all->n)
-        PyBuffer_Release(&all->buffer[--all->n]);
-}
-
 static PyObject *py_sums_at_places(PyObject *self, PyObject *args)
 {
     PyObject *points, *places, *tops, *sums, *result = NULL;
@@ -688,6 +647,11 @@ static PyMethodDef methods[] = {
     {"smallest_first", py_smallest_first, METH_VARARGS,
      "smallest_first(rows, n_rows, n, k)\n\n"
      "Overwrite the first k values of each row with its k smallest."},
+    {"lattice_sums", lattice_sums, METH_VARARGS,
+     "lattice_sums(counts, occupied, offsets, ends, levels, rows, tiles, tops, sums, n_cells, "
+     "n_offsets, n_shells, n_rows, width, n_tiles, n_caps, is_wide, target, bits)\n\n"
+     "Write the sums of the integers of the nearest points, counted on a lattice, at the nodes of "
+     "tiles."},
     {NULL, NULL, 0, NULL}};
 
 static PyModuleDef_Slot slots[] = {

@@ -1,4 +1,4 @@
-from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 
 def sums_at_places(
     points: FloatArray,
@@ -35,3 +35,25 @@ def weighted_sums_at_places(
     /,
 ) -> None: ...
 def smallest_first(rows: FloatArray, n_rows: int, n: int, k: int, /) -> None: ...
+def lattice_sums(
+    counts: IntArray,
+    occupied: BoolArray,
+    offsets: IntArray,
+    ends: IntArray,
+    levels: IntArray,
+    rows: IntArray,
+    tiles: IntArray,
+    tops: IntArray,
+    sums: IntArray,
+    n_cells: int,
+    n_offsets: int,
+    n_shells: int,
+    n_rows: int,
+    width: int,
+    n_tiles: int,
+    n_caps: int,
+    is_wide: bool,
+    target: int,
+    bits: int,
+    /,
+) -> None: ...

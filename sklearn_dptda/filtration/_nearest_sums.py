@@ -1,11 +1,10 @@
-"""Exact integer sums of distances to the nearest points: on grids, at places, and from counts.
+"""Exact integer sums of distances to the nearest points: on grids, and at places.
 
 Proof: doc/theory/sensitivity.md, "Distance-to-measure".
 Proof: doc/theory/private_cap.md, "All caps at once".
 Proof: doc/theory/people.md, "Integer weights".
 """
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.filtration._cloud import WEIGHT_BITS, LatticeHistogram
+from sklearn_dptda.filtration._cloud import WEIGHT_BITS
 
 try:
     import sklearn_dptda.filtration._nearest_kernel as compiled
@@ -33,8 +32,13 @@ _DIRECT = 700
 _CACHE_BYTES = 4 * 2**20
 # Orders of the mean that the compiled sums compute.
 _COMPILED_ORDERS = (1, 2)
-# The compiled sums accept no more columns. A matrix product is as fast for so many.
+# The compiled sums accept no more columns.
 _COMPILED_COLUMNS = 32
+# From this number of columns on, a matrix product and a selection are as fast as the compiled sums
+# at scattered places: on some processors from 5 columns on, and on others from 12.
+_PRODUCT_COLUMNS = 8
+# The compiled sums at scattered places take about half as long as partitioned rows.
+_TREE_OR_COMPILED = 2
 # Coordinates of points times places in one call of the compiled sums.
 _WORK_OF_CALL = 10**9
 # Bits of the lower halves of distances.
@@ -175,8 +179,7 @@ def grid_sums(
     """
     nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
     if compiled is not None and power.p in _COMPILED_ORDERS and len(points) < _DIRECT * power.k:
-        blur = 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
-        sums = _compiled_sums(points, nodes, power, 1.0, blur)
+        sums = _compiled_sums(points, nodes, power, 1.0, _blur(nodes))
     else:
         sums = np.empty((len(power.tops), len(nodes)), dtype=np.int64)
         for part, squared in nearest_in_blocks(points, nodes, power.k, memory):
@@ -226,23 +229,30 @@ def scattered_sums(
     points: FloatArray, places: FloatArray, power: FixedPointPower, memory: float
 ) -> NDArray[np.int64]:
     """Sum the integers of the ``power.k`` nearest points at arbitrary places, for each cap."""
-    by_tree = tree_is_cheaper(len(points), power.k, points.shape[1])
-    few_columns = points.shape[1] <= _COMPILED_COLUMNS
-    if compiled is not None and power.p in _COMPILED_ORDERS and few_columns and not by_tree:
-        points, places, step = _on_lattice(points, places, power.cap)
-        return _compiled_sums(points, places, power, step**2, 0.0)
-    sums = np.empty((len(power.tops), len(places)), dtype=np.int64)
-    if by_tree:
+    n, d = points.shape
+    by_kernel = compiled is not None and power.p in _COMPILED_ORDERS and d < _PRODUCT_COLUMNS
+    if tree_is_cheaper(n, power.k, d):
         # All points farther than the cap from every place count alike. The squares of their
         # distances could overflow.
         reach = 2 * power.cap
         points = np.clip(points, places.min(axis=0) - reach, places.max(axis=0) + reach)
+        if by_kernel and not tree_is_cheaper(n, _TREE_OR_COMPILED * power.k, d):
+            return _compiled_sums(points, places, power, 1.0, _blur(places))
         nearest = nearest_in_blocks(points, places, power.k, memory)
+    elif by_kernel:
+        points, places, step = _on_lattice(points, places, power.cap)
+        return _compiled_sums(points, places, power, step**2, 0.0)
     else:
         nearest = whole_squares(points, places, power.cap, 2, memory)
+    sums = np.empty((len(power.tops), len(places)), dtype=np.int64)
     for part, squared in nearest:
         sums[:, part] = _capped_sums(_smallest(squared, power.k), power)
     return sums
+
+
+def _blur(places: FloatArray) -> float:
+    """Return a bound of the rounding errors of distances between places."""
+    return 2.0**-49 * float(np.abs(places).max())
 
 
 def nearest_in_blocks(
@@ -324,7 +334,7 @@ def weighted_sums(
     """Sum the integers of the nearest points whose total weight is ``power.k``, for each cap.
 
     ``weights`` are integers from 1 to 2**22 in units of ``2**-bits``, where ``bits`` is 0 or 22.
-    Results have the form of those of :func:`lattice_sums`.
+    Results have the form of those of :func:`~sklearn_dptda.filtration._lattice_sums.lattice_sums`.
     """
     few_columns = points.shape[1] <= _COMPILED_COLUMNS
     if compiled is not None and power.p in _COMPILED_ORDERS and few_columns:
@@ -397,105 +407,3 @@ def _capped_sums(squared: FloatArray, power: FixedPointPower) -> NDArray[np.int6
         else:
             sums.append(sums[-1])
     return np.array(sums)
-
-
-def lattice_sums(
-    histogram: LatticeHistogram, refinement: int, power: FixedPointPower
-) -> list[tuple[NDArray[np.int64], FloatArray | None]]:
-    """Sum the integers of the ``power.k`` nearest points at every ``refinement``-th lattice node.
-
-    There is one result for each cap. If records are people, of whom a fraction may be near a node,
-    it consists of whole integers and the sum of the fractions.
-
-    The sum is the integral, over the radius, of the number of the ``k`` neighbours that are still
-    missing. Shells of equal distance are visited once for the whole grid, nearest first, so the
-    cost does not depend on the number of points, and one pass computes the sums for all caps.
-    """
-    shape = np.array(histogram.shape)
-    spacing = (histogram.high - histogram.low) / (shape - 1)
-    # All shells beyond the cap count as the cap, so they need not be visited.
-    reach = np.minimum(shape - 1, np.floor(power.cap / spacing).astype(int))
-    offsets, levels = _shells(reach, spacing, power)
-    bits = histogram.weight_bits
-    # 32 bits halve the memory traffic if they can hold the number of points.
-    narrow = np.int32 if histogram.n_points << bits < 2**31 else np.int64
-    phases = _phases(histogram.counts.astype(narrow), reach, refinement)
-    n_nodes = -(-shape // refinement)
-    reached: IntArray = np.zeros(n_nodes, dtype=narrow)
-    sums = _Missing(reached.shape, bits)
-    distinct, starts = np.unique(levels, return_index=True)
-    previous, caps, capped = 0, list(power.tops), []
-    for level, (begin, end) in zip(
-        distinct, itertools.pairwise([*starts, len(levels)]), strict=True
-    ):
-        missing = np.maximum((power.k << bits) - reached, 0).astype(np.int64)
-        if not missing.any():
-            break
-        while caps[-1] <= level:
-            capped.append(sums.total(missing, caps.pop() - previous))
-        sums.add(missing, level - previous)
-        previous = level
-        starts, places = np.divmod(offsets[begin:end] + reach, refinement)
-        for place, start, stop in zip(
-            places.tolist(), starts.tolist(), (starts + n_nodes).tolist(), strict=True
-        ):
-            reached += phases[*place, *map(slice, start, stop)]
-    missing = np.maximum((power.k << bits) - reached, 0).astype(np.int64)
-    capped += [sums.total(missing, cap - previous) for cap in reversed(caps)]
-    return capped[::-1]
-
-
-def _phases(counts: IntArray, reach: IntArray, refinement: int) -> IntArray:
-    """Return counts with margins of ``reach``, where the neighbours of all nodes are adjacent.
-
-    The first indices are the place of a cell among ``refinement`` cells along each axis.
-    """
-    sizes = -(-(np.array(counts.shape) + 2 * reach) // refinement)
-    phases = np.zeros((*itertools.repeat(refinement, counts.ndim), *sizes), dtype=counts.dtype)
-    for place in itertools.product(range(refinement), repeat=counts.ndim):
-        # The first cell with this place that is not in the margin.
-        skipped = np.maximum(-(-(reach - place) // refinement), 0)
-        starts = place + refinement * skipped - reach
-        part = counts[tuple(slice(start, None, refinement) for start in starts)]
-        phases[place][tuple(map(slice, skipped, skipped + part.shape))] = part
-    return phases
-
-
-class _Missing:
-    """Exact sum of missing neighbours times distances, in two numbers if people have fractions.
-
-    64 bits cannot hold 40 bits of distances and 22 bits of fractions of many people.
-    Proof: doc/theory/people.md, "Integer weights".
-    """
-
-    def __init__(self, shape: tuple[int, ...], bits: int) -> None:
-        self.bits = bits
-        self.whole = np.zeros(shape, dtype=np.int64)
-        self.parts = np.zeros(shape, dtype=np.int64) if bits else None
-
-    def add(self, missing: NDArray[np.int64], distance: int) -> None:
-        if self.parts is not None:
-            self.parts += (missing & ((1 << self.bits) - 1)) * distance
-            missing = missing >> self.bits
-        self.whole += missing * distance
-
-    def total(
-        self, missing: NDArray[np.int64], distance: int
-    ) -> tuple[NDArray[np.int64], FloatArray | None]:
-        """Return the sum that would result from adding this product."""
-        if self.parts is None:
-            return self.whole + missing * distance, None
-        parts = self.parts + (missing & ((1 << self.bits) - 1)) * distance
-        whole = self.whole + (missing >> self.bits) * distance
-        return whole, np.ldexp(parts.astype(float), -self.bits)
-
-
-def _shells(
-    reach: IntArray, spacing: FloatArray, power: FixedPointPower
-) -> tuple[IntArray, NDArray[np.int64]]:
-    """Return the offsets within the cap and their integer distances, nearest first."""
-    offsets = np.indices(tuple(2 * reach + 1)).reshape(len(reach), -1).T - reach
-    levels = power.integers(((offsets * spacing) ** 2).sum(axis=1))
-    inside = levels < 2**power.bits
-    order = np.argsort(levels[inside], kind="stable")
-    return offsets[inside][order], levels[inside][order]

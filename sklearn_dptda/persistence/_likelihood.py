@@ -8,16 +8,17 @@ Proof: doc/theory/posterior.md, "The likelihood".
 """
 
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
 
-from sklearn_dptda._typing import FloatArray
+from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.persistence._mechanisms import LawOfDraw
 
 # Levels whose weight is below exp(-_LAST_LEVEL) are treated as one. Blocks of levels have a length
 # of a quarter of the scale of noise, or of this share of the level.
 _LAST_LEVEL, _BLOCK, _BLOCK_SHARE = 150.0, 0.25, 0.015
+# Diagrams at a time, whose numbers for all levels fit into the processor's cache.
+_ROWS = 64
 
 
 class Likelihood:
@@ -82,41 +83,70 @@ class Likelihood:
 
     def volume(self, diagrams: FloatArray) -> FloatArray:
         """Return the measure of the balls around diagrams, of shape (n, n_levels)."""
-        s, size, n = self.levels, self.size, len(diagrams)
-        births, deaths = diagrams[:, :, 0], diagrams[:, :, 1]
-        squares, n_long = np.ones((n, len(s))), np.zeros((n, len(s)), dtype=np.int64)
+        there = diagrams[:, :, 1] > diagrams[:, :, 0]
+        numbers = there.sum(axis=1)
+        # The features of each diagram first, in their order.
+        first = np.argsort(~there, axis=1, kind="stable")[:, : numbers.max(initial=0)]
+        features = np.take_along_axis(diagrams, first[:, :, None], axis=1)
+        volume = np.empty((len(diagrams), len(self.levels)))
+        # Diagrams with many features first, so that those with a feature in a slot are adjacent.
+        order = np.argsort(-numbers, kind="stable")
+        for start in range(0, len(order), _ROWS):
+            rows = order[start : start + _ROWS]
+            volume[rows] = self._volume_of_some(features[rows, : numbers[rows[0]]], numbers[rows])
+        return volume
+
+    def _volume_of_some(self, features: FloatArray, numbers: IntArray) -> FloatArray:
+        """Return the measure of balls, where the numbers of features are in descending order."""
+        s, size = self.levels, self.size
+        births, deaths = features[:, :, 0, None], features[:, :, 1, None]
+        squares = np.ones((len(features), len(s)))
+        n_long = np.zeros(squares.shape, dtype=np.int64)
         # Twice the area by which squares around short features reach above the strip.
-        above = np.zeros((n, len(s)))
-        for i in range(diagrams.shape[1]):
-            here = np.flatnonzero(deaths[:, i] > births[:, i])
-            b, d = births[here, i, None], deaths[here, i, None]
-            is_long = d - b > 2 * s
+        above = np.zeros(squares.shape)
+        lengths = deaths - births
+        for i in range(features.shape[1]):
+            end = int(np.count_nonzero(numbers > i))
+            b, d, length = births[:end, i], deaths[:end, i], lengths[:end, i]
+            # A feature is long at the first levels.
+            n_all, n_any = np.searchsorted(2 * s, [length.min(), length.max()])
             before, after = np.maximum(s - b, 0), np.maximum(d + s - size, 0)
-            square = (2 * s + 1 - before) * (2 * s + 1 - after)
-            squares[here] *= np.where(is_long, square, 1.0)
-            n_long[here] += is_long
-            leg = np.maximum(d - b - before - after, 0)
-            above[here] += np.where(is_long, 0.0, leg * (leg + 1))
-        self._count_pairs_once(squares, diagrams)
+            some = slice(None, n_any)
+            is_long = length > 2 * s[some]
+            square = (2 * s[some] + 1 - before[:, some]) * (2 * s[some] + 1 - after[:, some])
+            squares[:end, some] *= np.where(is_long, square, 1.0)
+            n_long[:end, some] += is_long
+            some = slice(n_all, None)
+            leg = np.maximum(length - before[:, some] - after[:, some], 0)
+            leg *= leg + 1
+            leg[:, : n_any - n_all][is_long[:, some]] = 0.0
+            above[:end, some] += leg
+        self._count_pairs_once(squares, features, lengths[:, :, 0], numbers)
         n_long = np.minimum(n_long, self.max_points + 1)
         slots = self._slots[n_long, np.arange(len(s))]
         free = np.maximum(self.max_points - n_long, 0)
         volume: FloatArray = squares * slots * (1 + free * self.density * above / 2 / self._strip)
         return volume
 
-    def _count_pairs_once(self, squares: FloatArray, diagrams: FloatArray) -> None:
+    def _count_pairs_once(
+        self, squares: FloatArray, features: FloatArray, lengths: FloatArray, numbers: IntArray
+    ) -> None:
         """Reduce products of two squares, in which pairs within their overlap occur twice."""
-        lengths, side = np.ptp(diagrams, axis=2), 2 * self.levels + 1
-        for i, j in combinations(range(diagrams.shape[1]), 2):
-            shorter = np.minimum(lengths[:, i], lengths[:, j])
-            near = np.flatnonzero(shorter > 0)
-            apart = np.abs(diagrams[near, i] - diagrams[near, j])
-            # Others are further apart than any squares of two long features reach.
-            close = apart.max(axis=1) <= shorter[near]
-            near, apart = near[close], apart[close]
-            overlap = np.maximum(side - apart[:, :1], 0) * np.maximum(side - apart[:, 1:], 0)
-            both_long = shorter[near, None] > 2 * self.levels
-            squares[near] *= np.where(both_long, 1 - (overlap / side**2) ** 2 / 2, 1.0)
+        first, second = np.triu_indices(features.shape[1], 1)
+        shorter = np.minimum(lengths[:, first], lengths[:, second])
+        apart = np.abs(features[:, first] - features[:, second])
+        # Others are further apart than any squares of two long features reach.
+        close = (apart.max(axis=2) <= shorter) & (numbers[:, None] > second)
+        side = 2 * self.levels + 1
+        for pair in np.flatnonzero(close.any(axis=0)):
+            near = np.flatnonzero(close[:, pair])
+            # Both are long at the first levels.
+            some = side[: np.searchsorted(2 * self.levels, shorter[near, pair].max())]
+            births, deaths = apart[near, pair].T[:, :, None]
+            overlap = np.maximum(some - births, 0) * np.maximum(some - deaths, 0)
+            both_long = shorter[near, pair, None] > 2 * self.levels[: len(some)]
+            once = np.where(both_long, 1 - (overlap / some**2) ** 2 / 2, 1.0)
+            squares[near, : len(some)] *= once
 
     def _volume_of_births(self, births: FloatArray) -> FloatArray:
         low = np.maximum(births[:, None] - self.levels, 0)

@@ -16,6 +16,7 @@ from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._formats import _OTHERS, FORMATS, NETWORKS, SHEETS
 from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._read_points import read_table
+from tests._refusals import refuses
 
 POINTS = np.random.default_rng(0).normal(size=(40, 3)).round(3)
 FRAME = pd.DataFrame(POINTS, columns=["x", "y", "z"])
@@ -98,8 +99,7 @@ def test_records_of_a_file_are_the_records_that_are_read(name, tmp_path):
 
 def test_sheets_ask_whether_their_first_row_contains_names(tmp_path):
     write_sheet(tmp_path / "a.xlsx", FRAME, True)
-    with pytest.raises(ValueError, match=r"first line .* may contain the names"):
-        read_table(tmp_path / "a.xlsx")
+    refuses(r"first line .* may contain the names", read_table, tmp_path / "a.xlsx")
     frame = FRAME.assign(job=["cook", None] * 20)
     write_sheet(tmp_path / "a.xlsx", frame, True)
     table = read_table(tmp_path / "a.xlsx", header=True)
@@ -118,8 +118,7 @@ def test_an_index_is_a_column_and_numbers_of_rows_are_none(suffix, tmp_path):
         else:
             pyarrow.feather.write_feather(pyarrow.Table.from_pandas(frame), str(path))
         if name == "unnamed":
-            with pytest.raises(ValueError, match=r"first column of .* has no name"):
-                read_table(path)
+            refuses(r"first column of .* has no name", read_table, path)
         table = read_table(path, columns=["0"] if name == "unnamed" else ["x"])
         np.testing.assert_array_equal(table.columns[0], POINTS[:, 0])
         assert name != "default" or len(read_table(path).columns) == 3
@@ -130,22 +129,19 @@ def test_an_index_is_a_column_and_numbers_of_rows_are_none(suffix, tmp_path):
 )
 def test_nested_records_of_json_say_how_they_become_flat(records, tmp_path):
     (tmp_path / "a.json").write_text(records)
-    with pytest.raises(ValueError, match=r"list of flat JSON records, .*jq .*json_normalize"):
-        read_table(tmp_path / "a.json")
+    refuses(r"list of flat JSON records, .*jq .*json_normalize", read_table, tmp_path / "a.json")
 
 
 @pytest.mark.parametrize(("name", "text"), [("a.json", "[]"), ("a.jsonl", "")])
 def test_files_without_a_record_are_refused(name, text, tmp_path):
     (tmp_path / name).write_text(text)
-    with pytest.raises(ValueError, match="has no records"):
-        read_table(tmp_path / name)
+    refuses("has no records", read_table, tmp_path / name)
 
 
 def test_libraries_print_nothing_of_their_own(tmp_path, capfd):
     for name in ("a.vtk", "a.ply", "a.vtu"):
         (tmp_path / name).write_text("malady")
-        with pytest.raises(ValueError, match="is not a file of points"):
-            read_table(tmp_path / name)
+        refuses("is not a file of points", read_table, tmp_path / name)
     assert capfd.readouterr() == ("", "")
 
 
@@ -155,8 +151,7 @@ def test_one_of_several_sheets_is_chosen(tmp_path, capsys):
         for name, frame in (("notes", FRAME[:2]), ("data", FRAME)):
             frame.to_excel(book, sheet_name=name, index=False, header=False)
     for key in (None, "other", "2"):
-        with pytest.raises(ValueError, match="--key: choose one of the 2 sheets, by name"):
-            read_table(path, key=key)
+        refuses("--key: choose one of the 2 sheets, by name", read_table, path, key=key)
     for key in ("data", "1"):
         assert len(read_table(path, key=key).numbers()) == 40
     assert main(["look", str(path), "--key", "data"]) == 0
@@ -167,8 +162,7 @@ def test_one_of_several_sheets_is_chosen(tmp_path, capsys):
 @pytest.mark.parametrize("suffix", ["sas7bdat", "xpt"])
 def test_formats_that_nothing_writes_are_read_by_pandas(suffix, tmp_path, monkeypatch):
     (tmp_path / f"a.{suffix}").write_bytes(b"SAS")
-    with pytest.raises(ValueError, match="is not a SAS file"):
-        read_table(tmp_path / f"a.{suffix}")
+    refuses("is not a SAS file", read_table, tmp_path / f"a.{suffix}")
     monkeypatch.setattr(pd, "read_sas", lambda path, encoding: FRAME)
     assert len(read_table(tmp_path / f"a.{suffix}").numbers()) == 40
 
@@ -185,8 +179,7 @@ def test_broken_files_are_refused_in_one_sentence_without_their_content(suffix, 
 @pytest.mark.parametrize("start", _OTHERS)
 def test_other_files_are_refused_by_their_name(start, tmp_path):
     (tmp_path / "a.csv").write_bytes(start + b"\0malady")
-    with pytest.raises(ValueError, match=r"a\.csv is (a|an|compressed) .*: "):
-        read_table(tmp_path / "a.csv")
+    refuses(r"a\.csv is (a|an|compressed) .*: ", read_table, tmp_path / "a.csv")
 
 
 def test_a_missing_library_is_named(tmp_path, monkeypatch):
@@ -199,8 +192,7 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch):
 def test_files_of_gzip_that_would_inflate_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("sklearn_dptda._cli._formats.MAX_INFLATED_BYTES", 1 << 10)
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"1\n" * 200_000))
-    with pytest.raises(ValueError, match="would expand to"):
-        read_table(tmp_path / "a.csv.gz")
+    refuses("would expand to", read_table, tmp_path / "a.csv.gz")
 
 
 EDGES = [(0, 1), (0, 2), (1, 2), (3, 4), (4, 5), (5, 3), (5, 6), (6, 7)]
@@ -337,15 +329,13 @@ def test_sheets_follow_the_rules_of_lines(tmp_path, capsys):
     rows = [["A title", None], [None, None], ["x", "y"], [1.5, 2], [None, None], [3, 4], [5, 6]]
     path = tmp_path / "a.xlsx"
     pd.DataFrame(rows).to_excel(path, index=False, header=False)
-    with pytest.raises(ValueError, match="may contain the names"):
-        read_table(path)
+    refuses("may contain the names", read_table, path)
     table = read_table(path, skip_lines=1, header=True)
     assert table.numbers().tolist() == [[1.5, 2], [3, 4], [5, 6]] and table.names == ["x", "y"]
     assert "2 blank row(s)" in capsys.readouterr().err
     wide = pd.DataFrame([["A title", None, None], ["x", "y", "z"], [1.5, 2, 3], [3, 4, 5]])
     wide.to_excel(path, index=False, header=False)
-    with pytest.raises(ValueError, match=r"cannot contain the names.*--skip-lines"):
-        read_table(path, header=True)
+    refuses(r"cannot contain the names.*--skip-lines", read_table, path, header=True)
 
 
 def test_numbers_of_columns_are_those_of_the_file_in_all_options(tmp_path, monkeypatch):
@@ -375,5 +365,4 @@ def test_missing_categories_of_parquet_are_missing(tmp_path, monkeypatch):
 def test_formats_that_are_not_read_are_converted_first(suffix, tmp_path):
     path = tmp_path / f"a{suffix}"
     path.write_text("v 1 2 3\nf 1 1 1\n")
-    with pytest.raises(ValueError, match="in a format that is not read: convert it to"):
-        read_table(path)
+    refuses("in a format that is not read: convert it to", read_table, path)

@@ -87,6 +87,47 @@ def awkward(rng):
     return kinds[first](n), kinds[second](n_places), int(rng.integers(1, n + 1))
 
 
+def lattice_sums_at(kernel, counts, offsets, levels, starts, target, is_wide):
+    """The sums of the nearest points at cells of a row, counted in windows of three cells."""
+    width, tops = 3, np.array(TOPS)
+    ends = np.append(np.flatnonzero(np.diff(levels)) + 1, len(levels))
+    occupied = np.array([counts[i : i + width].any() for i in range(len(counts))])
+    found = np.empty((len(TOPS), 2, len(starts), width), dtype=np.int64)
+    arrays = counts.astype(np.int64 if is_wide else np.int32), occupied, offsets, ends
+    sizes = len(counts), len(offsets), len(ends), 1, width, len(starts), len(tops), is_wide
+    kernel.lattice_sums(
+        *arrays, levels[ends - 1], np.zeros(1, dtype=np.int64), starts, tops, found,
+        *sizes, target, 4 if is_wide else 0,
+    )  # fmt: skip
+    return (found[:, 0] << 4) + found[:, 1] if is_wide else found[:, 0]
+
+
+def lattice_brute_force(counts, offsets, levels, starts, target):
+    found = np.zeros((len(TOPS), len(starts), 3), dtype=np.int64)
+    for cap, top in enumerate(TOPS):
+        for t, j in np.ndindex(len(starts), 3):
+            left = target
+            for offset, level in zip(offsets, levels, strict=True):
+                taken = min(int(counts[starts[t] + j + offset]), left)
+                left -= taken
+                found[cap, t, j] += taken * min(int(level), top)
+            found[cap, t, j] += left * top
+    return found
+
+
+def check_lattice(kernel, rng):
+    """Compare one call for counts on a lattice with brute force."""
+    n_offsets, n_tiles = rng.integers(1, 30), rng.integers(1, 5)
+    starts, offsets = rng.integers(0, 20, n_tiles), rng.integers(0, 30, n_offsets)
+    levels = np.sort(rng.integers(0, rng.choice([8, TOPS[0]]), n_offsets))
+    counts = rng.integers(0, 50, 19 + 29 + 3) * (rng.random(51) < rng.random())
+    target = int(rng.integers(1, 400))
+    expected = lattice_brute_force(counts, offsets, levels, starts, target)
+    for is_wide in (False, True):
+        found = lattice_sums_at(kernel, counts, offsets, levels, starts, target, is_wide)
+        np.testing.assert_array_equal(found, expected)
+
+
 def check(kernel, n_calls, seed=0):
     """Compare calls with brute force, and return their number."""
     rng = np.random.default_rng(seed)
@@ -106,6 +147,7 @@ def check(kernel, n_calls, seed=0):
         rows = rng.choice([rng.random(), np.inf, 1e308, 0.0], (3, len(points)))
         expected = np.sort(rows, axis=1)[:, :k]
         kernel.smallest_first(rows, *rows.shape, k)
+        check_lattice(kernel, rng)
         np.testing.assert_array_equal(np.sort(rows[:, :k], axis=1), expected)
     # Twice a coordinate is not a number of this type, and a tile has places with this one alone.
     points = np.array([[0.0], [1e308]])

@@ -13,7 +13,9 @@ from scipy.spatial import KDTree
 
 import sklearn_dptda.filtration
 from sklearn_dptda import DTMFiltration
-from sklearn_dptda.filtration import _nearest_sums
+from sklearn_dptda.filtration import LatticeHistogram, _nearest_sums
+from sklearn_dptda.filtration._cloud import WEIGHT_BITS
+from sklearn_dptda.filtration._lattice_sums import lattice_sums
 from sklearn_dptda.filtration._nearest_sums import (
     FixedPointPower,
     grid_sums,
@@ -49,6 +51,50 @@ def clouds(d, rng):
     yield np.r_[1e-3 * rng.uniform(size=(280, d)), rng.uniform(size=(20, d))]
     yield rng.integers(0, 9, size=(300, d)) / 8
     yield np.full((60, d), 0.4)
+
+
+@pytest.mark.parametrize("people", [False, True])
+@pytest.mark.parametrize(("d", "refinement"), [(1, 3), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1)])
+def test_lattice_sums_equal_brute_force(d, refinement, people, sums, rng, monkeypatch):
+    n_nodes = [(300,), (23, 18), (7, 6, 19), (4, 3, 5, 2)][d - 1]
+    shape = [(n - 1) * refinement + 1 for n in n_nodes]
+    high = np.arange(1.0, d + 1)
+    for points in clouds(d, rng):
+        histogram = LatticeHistogram((np.zeros(d), high), shape, people=people)
+        histogram.update(points, rng.integers(0, 20, len(points)) if people else None)
+        axes = [np.arange(size) for size in shape]
+        cells, spacing = grid_nodes(axes), high / (np.array(shape) - 1)
+        nodes = cells[(cells % refinement == 0).all(axis=1)]
+        for share, cap in ((0.1, 0.4), (1.0, 0.4), (0.5, 9.0)):
+            k = max(1, int(share * histogram.n_points))
+            power = FixedPointPower(cap, 1, k, (0.5, 0.25))
+            # All places would make the tables of distances large.
+            some = rng.choice(len(nodes), min(len(nodes), 15), replace=False)
+            steps = (cells - nodes[some, None]) * spacing
+            levels = power.integers((steps**2).sum(axis=2))
+            found = lattice_sums(histogram, refinement, power)
+            expected = sums_of_counts(levels, histogram.counts.ravel(), power, people)
+            for (whole, parts), top in zip(found, expected, strict=True):
+                values = whole if parts is None else whole + parts
+                # Sums of fractions are rounded to floats.
+                rounding = 2.0**-51 if people else 0
+                np.testing.assert_allclose(values.ravel()[some], top, rtol=rounding)
+            if sums == "compiled":
+                monkeypatch.setattr(_nearest_sums, "compiled", None)
+                np.testing.assert_equal(found, lattice_sums(histogram, refinement, power))
+                monkeypatch.undo()
+
+
+def sums_of_counts(levels, counts, power, people):
+    """Sum the distances of the nearest counts, up to ``power.k`` of them, for each cap."""
+    bits = WEIGHT_BITS if people else 0
+    order = np.argsort(levels, axis=1)
+    levels, counts = np.take_along_axis(levels, order, axis=1), counts[order]
+    before = np.cumsum(counts, axis=1) - counts
+    taken = np.clip((power.k << bits) - before, 0, counts).astype(object)
+    for top in power.tops:
+        totals = (np.minimum(levels, top).astype(object) * taken).sum(axis=1)
+        yield np.array([total / 2**bits if people else total for total in totals])
 
 
 @pytest.mark.laws
@@ -230,6 +276,16 @@ def test_compiled_sums_refuse_arrays_of_other_sizes():
         numbers = *sizes, 1, target, 1.0, 1.0, 1.0
         refuses(message, compiled.weighted_sums_at_places, *arrays, *numbers)
     compiled.weighted_sums_at_places(*arrays, 5, 2, 3, 1, 1, 5.0, 1.0, 1.0, 1.0)
+    one = np.zeros(1, dtype=np.int64)
+    lattice = np.ones(9, dtype=np.int32), np.ones(9, dtype=bool), one, one + 1, one, one
+    found, good = np.zeros((1, 2, 1, 4), dtype=np.int64), (9, 1, 1, 1, 4, 1, 1, False, 3, 0)
+    compiled.lattice_sums(*lattice, one + 5, one + 8, found, *good)
+    np.testing.assert_array_equal(found[0, 0], 2 * 8)
+    for start in (6, -1):
+        refuses("outside", compiled.lattice_sums, *lattice, one + start, one + 8, found, *good)
+    for place, wrong in ((0, 8), (1, 2), (4, 5), (4, 300), (6, 33), (8, 0), (8, 2**31), (9, 22)):
+        numbers = [*good[:place], wrong, *good[place + 1 :]]
+        refuses("size", compiled.lattice_sums, *lattice, one + 5, one + 8, found, *numbers)
     refuses("size", compiled.smallest_first, np.zeros(5), 1, 6, 2)
     # What is no number ends a call, too.
     compiled.smallest_first(np.full((1, 5), np.nan), 1, 5, 2)
@@ -260,10 +316,19 @@ def test_a_long_computation_on_landmarks_is_announced(groups, monkeypatch, rng):
         estimator.transform([cloud])
 
 
+def test_a_build_without_the_compiled_sums_says_so(monkeypatch):
+    estimator = DTMFiltration(0.2, bounds=(0, 1), resolution=5).fit([np.eye(2)])
+    monkeypatch.setattr(_nearest_sums, "compiled", None)
+    with pytest.warns(UserWarning, match="compiled sums of distances are missing") as caught:
+        estimator.transform([np.eye(2)])
+    assert caught[0].filename == __file__
+
+
 # Compiled sums.
 
 
-SOURCE = Path(sklearn_dptda.filtration.__file__).with_name("_nearest_kernel.c")
+FOLDER = Path(sklearn_dptda.filtration.__file__).parent
+SOURCES = FOLDER / "_nearest_kernel.c", FOLDER / "_lattice_kernel.c"
 
 
 @pytest.mark.skipif(_nearest_sums.compiled is None, reason="the sums were not compiled here")
@@ -271,8 +336,8 @@ def test_compiled_sums_equal_brute_force_even_if_squares_overflow():
     assert _kernel_calls.check(_nearest_sums.compiled, 300) == 300
 
 
-def sanitized(source, folder):
-    """Compile a source with sanitizers; return the module and the library to load before it."""
+def sanitized(sources, folder):
+    """Compile sources with sanitizers; return the module and the library to load before it."""
     compiler = shutil.which("gcc")
     if compiler is None or sys.platform != "linux":
         pytest.skip("the sanitizers of gcc are used on Linux, and there is none here")
@@ -286,13 +351,14 @@ def sanitized(source, folder):
     options += ["-fsanitize=address,undefined", "-DPy_LIMITED_API=0x030B0000"]
     include = sysconfig.get_path("include")
     subprocess.run(
-        [compiler, *options, f"-I{include}", str(source), "-o", str(module), "-lm"], check=True
+        [compiler, *options, f"-I{include}", f"-I{FOLDER}", *sources, "-o", module, "-lm"],
+        check=True,
     )
     return module, library
 
 
-def run_sanitized(source, folder, n_calls):
-    module, library = sanitized(source, folder)
+def run_sanitized(sources, folder, n_calls):
+    module, library = sanitized(sources, folder)
     environment = {**os.environ, "LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0"}
     return subprocess.run(
         [sys.executable, _kernel_calls.__file__, str(module), str(n_calls)],
@@ -302,17 +368,17 @@ def run_sanitized(source, folder, n_calls):
 
 @pytest.mark.nightly
 def test_compiled_sums_pass_sanitizers(tmp_path):
-    run = run_sanitized(SOURCE, tmp_path, 3000)
+    run = run_sanitized(SOURCES, tmp_path, 3000)
     assert run.returncode == 0 and "3000 calls agree" in run.stdout, run.stderr[-3000:]
 
 
 @pytest.mark.nightly
 def test_sanitizers_detect_a_write_beyond_an_array(tmp_path):
-    source = SOURCE.read_text(encoding="utf-8")
+    source = SOURCES[0].read_text(encoding="utf-8")
     right = "work = PyMem_Malloc(3 * t.n * sizeof *work);"
     assert source.count(right) == 1
     twin = tmp_path / "twin.c"
     wrong = "work = malloc((3 * t.n - 1) * sizeof *work);"
     twin.write_text(f"#include <stdlib.h>\n{source.replace(right, wrong)}", encoding="utf-8")
-    run = run_sanitized(twin, tmp_path, 50)
+    run = run_sanitized((twin, SOURCES[1]), tmp_path, 50)
     assert run.returncode != 0 and "AddressSanitizer" in run.stderr

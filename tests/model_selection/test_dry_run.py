@@ -40,6 +40,7 @@ from sklearn_dptda.utils._privacy_checks import make_check_data
 from sklearn_dptda.utils._privacy_checks._check_inputs import released
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
+from tests._refusals import refuses
 
 RNG = np.random.default_rng(0)
 CLOUDS = RNG.uniform(-1, 1, size=(12, 60, 2))
@@ -450,8 +451,7 @@ def own_score(estimator, X, y=None):
     ],
 )
 def test_planned_loss_refuses_what_it_cannot_know(plan, message):
-    with pytest.raises(ValueError, match=message):
-        plan()
+    refuses(message, plan)
 
 
 class Nested(DPLloyd):
@@ -498,5 +498,4 @@ def test_rehearsed_loss_is_what_the_call_pays(make):
     model.fit(X, y)
     assert len(budget) == plan.n_releases > 1
     assert budget.total() == pytest.approx(plan.total())
-    with pytest.raises(ValueError, match="rehearse plans one fit"):
-        planned_loss(model, rehearse=(X, y), cv=3)
+    refuses("rehearse plans one fit", planned_loss, model, rehearse=(X, y), cv=3)

@@ -15,6 +15,7 @@ from sklearn_dptda.model_selection._planner import MASSES, LoopModel, grid_error
 from sklearn_dptda.model_selection._release_plan import epsilon_rounded_up, threshold
 from sklearn_dptda.persistence import CubicalPersistence, bottleneck_distance
 from sklearn_dptda.published import PublishedPersistence
+from tests._refusals import refuses
 
 BOX = (-1.5, 1.5)
 
@@ -276,8 +277,7 @@ def test_plan_release_refuses_bad_arguments_by_name(options, message, monkeypatc
     monkeypatch.setattr("sklearn_dptda.model_selection._planner._N_RINGS", 8)
     monkeypatch.setattr("sklearn_dptda.model_selection._planner._N_ANGLES", 64)
     usual = {"n_points": 800, "bounds": BOX, "loop_radius": 1.0, "m": 0.2, "max_distance": 1.0}
-    with pytest.raises(ValueError, match=message):
-        plan_release(**{**usual, **options})
+    refuses(message, plan_release, **{**usual, **options})
 
 
 def flagged_loops(private, releases):
@@ -349,8 +349,7 @@ def test_plan_of_a_probable_loop_needs_less_epsilon(monkeypatch, plan):
     assert "its stated probability is at least 95 %" in str(probable)
     again = plan_release(800, BOX, **loop, private=private, claim="probable")
     assert again.epsilon == probable.epsilon
-    with pytest.raises(ValueError, match="claim must be 'bound' or 'probable'"):
-        plan_release(800, BOX, **loop, claim="sure")
+    refuses("claim must be 'bound' or 'probable'", plan_release, 800, BOX, **loop, claim="sure")
 
 
 @pytest.mark.nightly
@@ -398,8 +397,7 @@ def test_plan_refuses_a_larger_advantage_and_names_the_number_of_points(plan):
     n = int(str(refused.value).split("about ")[1].split()[0])
     enough = plan_release(n, BOX, **loop, private=private, max_advantage=0.1)
     assert enough.risk().advantage <= 0.1
-    with pytest.raises(ValueError, match="max_advantage must be in"):
-        plan_release(800, BOX, **loop, max_advantage=1.0)
+    refuses("max_advantage must be in", plan_release, 800, BOX, **loop, max_advantage=1.0)
 
 
 @pytest.mark.parametrize(
@@ -412,8 +410,7 @@ def test_plan_refuses_a_larger_advantage_and_names_the_number_of_points(plan):
 )
 def test_plan_of_a_feature_refuses_what_it_cannot_show(options, message):
     options = {"bounds": BOX, "persistence": 0.5, "m": 0.2, "homology_dimension": 0} | options
-    with pytest.raises(ValueError, match=message):
-        plan_release(800, **options)
+    refuses(message, plan_release, 800, **options)
 
 
 def test_plan_says_when_a_released_cloud_shows_more():

@@ -36,6 +36,7 @@ from sklearn_dptda.privacy import (
     PrivacyLedgerError,
 )
 from tests._fragile import Fragile
+from tests._refusals import refuses
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 ON_A_LATTICE = DTMFiltration(m=0.5, bounds=(0, 1), resolution=9)
@@ -115,8 +116,7 @@ def test_search_under_a_name_pays_once_if_a_worker_dies(tmp_path):
     clouds = [np.random.default_rng(i).uniform(size=(60, 2)) for i in range(12)]
     search = GridSearchCV(model, {"dtmfiltration__m": [0.3, 0.5]}, cv=3, error_score="raise")
     with parallel_config(backend="loky", n_jobs=2):
-        with pytest.raises(Exception, match="terminated"):
-            search.fit(clouds, np.arange(12) % 2)
+        refuses("terminated", search.fit, clouds, np.arange(12) % 2, error=Exception)
         n_paid = len(budget)
         # Workers that died at the same time may have paid without storing.
         before = {r.key: budget.release(r.key) for r in budget.releases() if r.size is not None}
@@ -218,8 +218,7 @@ def test_named_accountant_is_in_no_pickle_of_what_was_fitted():
     # Without the key, a repeated release would be paid for and drawn again.
     template = clone(lda).set_params(accountant=keyed())
     clone(template)
-    with pytest.raises(ValueError, match="under"):
-        clone(pickle.loads(pickle.dumps(template))).fit(X, y)
+    refuses("under", clone(pickle.loads(pickle.dumps(template))).fit, X, y)
 
 
 @pytest.mark.filterwarnings("ignore:.*was given no c")
@@ -260,8 +259,7 @@ def test_named_accountant_refuses_rows_of_dask():
     dask = pytest.importorskip("dask.array")
     budget = PrivacyAccountant(10.0, 1e-3)
     private = DPLloyd(2, bounds=(0, 1), accountant=budget.under("work"))
-    with pytest.raises(ValueError, match="requires records in memory"):
-        private.fit(dask.from_array(X, chunks=(99, 2)))
+    refuses("requires records in memory", private.fit, dask.from_array(X, chunks=(99, 2)))
     assert len(budget) == 0
 
 
@@ -270,8 +268,7 @@ def test_named_accountant_refuses_what_it_cannot_hold():
     keyed = budget.under("work")
     with pytest.raises(ValueError, match="cannot be the default"), keyed:
         pass
-    with pytest.raises(ValueError, match="name must be a string"):
-        budget.under("")
+    refuses("name must be a string", budget.under, "")
     assert len(budget) == 0
 
 
@@ -281,8 +278,7 @@ def test_name_refuses_another_release_of_the_same_graph():
     budget = PrivacyAccountant(9.0)
     first, second = (EdgeFlip(1.0, accountant=budget.under("work")).fit(A + A.T) for _ in range(2))
     first.transform(A + A.T)
-    with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        second.transform_links(A + A.T)
+    refuses("Something else was paid", second.transform_links, A + A.T, error=PrivacyLedgerError)
     assert len(budget) == 1
 
 
@@ -321,6 +317,5 @@ def test_candidates_with_accountants_are_refused_under_a_name_and_in_a_rehearsal
         lambda: release_once(search, X, "work"),
         lambda: release_replicates(search, X, 2, name="work"),
     ):
-        with pytest.raises(ValueError, match="candidates of a search have accountants"):
-            refused()
+        refuses("candidates of a search have accountants", refused)
     assert len(budget) == 0

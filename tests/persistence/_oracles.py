@@ -1,6 +1,8 @@
 """Slow and simple versions of the fast functions of the library."""
 
 import itertools
+from bisect import bisect_left
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -20,11 +22,14 @@ def bottleneck(first, second):
     cost[n:, :m] = np.inf
     cost[np.arange(n), m + np.arange(n)] = (first[:, 1] - first[:, 0]) / 2
     cost[n + np.arange(m), np.arange(m)] = (second[:, 1] - second[:, 0]) / 2
-    for radius in np.unique(cost[np.isfinite(cost)]):
-        graph = csr_matrix(cost <= radius)
-        if (maximum_bipartite_matching(graph) >= 0).all():
-            return float(radius)
-    raise AssertionError
+    # A perfect matching remains one at a larger radius.
+    radii = np.unique(cost[np.isfinite(cost)])
+    matched = partial(_has_perfect_matching, cost)
+    return float(radii[bisect_left(radii, True, key=matched)])
+
+
+def _has_perfect_matching(cost, radius):
+    return bool((maximum_bipartite_matching(csr_matrix(cost <= radius)) >= 0).all())
 
 
 def level(private, exact):

@@ -302,9 +302,14 @@ def released():
     return private, private.fit_transform(functions), functions
 
 
-def test_posterior_is_aligned_with_the_release_and_repeats(released):
+@pytest.fixture(scope="module")
+def posteriors(released):
     private, diagrams, _ = released
-    posteriors = private.posterior(diagrams)
+    return private.posterior(diagrams)
+
+
+def test_posterior_is_aligned_with_the_release_and_repeats(released, posteriors):
+    private, diagrams, _ = released
     for posterior, again, release in zip(
         posteriors, private.posterior(diagrams), diagrams, strict=True
     ):
@@ -323,9 +328,8 @@ def test_posterior_is_aligned_with_the_release_and_repeats(released):
         assert (intervals[1][longest, :, 1] > release[1][longest]).all()
 
 
-def test_count_and_sample_agree_with_each_other(released):
-    private, diagrams, _ = released
-    posterior = private.posterior(diagrams)[0]
+def test_count_and_sample_agree_with_each_other(posteriors):
+    posterior = posteriors[0]
     for dimension in (0, 1):
         counts = posterior.count(dimension, 0.3)
         assert_allclose(counts.sum(), 1.0)
@@ -345,9 +349,8 @@ def test_prior_matters_for_what_is_not_shown(released):
     assert shorter[0] < shorter[1]
 
 
-def test_posterior_is_pickled(released):
-    private, diagrams, _ = released
-    posterior = private.posterior(diagrams)[0]
+def test_posterior_is_pickled(posteriors):
+    posterior = posteriors[0]
     copy = pickle.loads(pickle.dumps(posterior))
     assert_array_equal(copy.probability[1], posterior.probability[1])
     assert repr(copy) == repr(posterior)
@@ -469,5 +472,6 @@ def test_posterior_has_no_answer_if_no_draw_agrees(filtration, monkeypatch):
     diagrams = private.fit_transform([filtration])
     decay = Likelihood.log_decay
     monkeypatch.setattr(Likelihood, "log_decay", lambda self, d: decay(self, d) - math.inf)
+    monkeypatch.setattr("sklearn_dptda.persistence._posterior_draws._FIRST", 500)
     (posterior,) = private.posterior(diagrams, expected_features=9.0)
     assert not posterior.converged and "only 0 of" in posterior.message

@@ -2,6 +2,7 @@ import itertools
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -93,34 +94,36 @@ def test_dendrogram_display_branches_join_modes_and_passes():
     )
 
 
+# For labels of the three modes: the text of the cut, and between which heights it is.
+CUTS = {
+    (0, 0, 1): ("2 clusters", 2.0, 2.0),
+    (0, 1, 2): ("3 clusters", 0.5, 0.5),
+    (0, 0, 0): ("1 cluster", np.nextafter(3.0, 4), 4.0),
+    # No height gives these.
+    (0, 1, 0): None,
+    (0, 1, 1): None,
+}
+
+
+@pytest.mark.parametrize("labels", CUTS)
+def test_dendrogram_display_cuts_halfway_between_passes_or_above_all(labels):
+    display = DendrogramDisplay(CHAIN, labels=labels).plot()
+    ax = display.ax_
+    assert legend_of(ax) == [f"cluster {k}" for k in sorted(set(labels))]
+    if CUTS[labels] is None:
+        assert display.cut is None and all(line.get_label() != "_cut" for line in ax.lines)
+        return
+    text, least, most = CUTS[labels]
+    (height,) = set(cut_line(ax).get_ydata())
+    assert least <= height <= most
+    assert height < ax.get_ylim()[1] and cut_line(ax).get_linestyle() == "--"
+    assert [(t.get_text(), t.xy[1]) for t in ax.texts] == [(text, height)]
+
+
 def test_dendrogram_display_without_heights_starts_at_zero():
     ax = DendrogramDisplay(CHAIN).plot().ax_
     assert sorted(low for _, low, _ in segments(ax)) == [0.0, 0.0, 0.0, 1.0, 3.0]
     assert ax.get_legend() is None and not lines_of(ax, label="_cut")
-
-
-@pytest.mark.parametrize(
-    ("labels", "height", "text"), [([0, 0, 1], 2.0, "2 clusters"), ([0, 1, 2], 0.5, "3 clusters")]
-)
-def test_dendrogram_display_cuts_halfway_between_passes(labels, height, text):
-    ax = DendrogramDisplay(CHAIN, labels=labels).plot().ax_
-    assert set(cut_line(ax).get_ydata()) == {height}
-    assert cut_line(ax).get_linestyle() == "--"
-    assert [(t.get_text(), t.xy[1]) for t in ax.texts] == [(text, height)]
-
-
-def test_dendrogram_display_cuts_one_cluster_above_all_passes():
-    ax = DendrogramDisplay(CHAIN, labels=[0, 0, 0]).plot().ax_
-    assert 3.0 < cut_line(ax).get_ydata()[0] < ax.get_ylim()[1]
-    assert ax.texts[0].get_text() == "1 cluster" and legend_of(ax) == ["cluster 0"]
-
-
-@pytest.mark.parametrize("labels", [[0, 1, 0], [0, 1, 1]])
-def test_dendrogram_display_draws_no_cut_that_no_height_makes(labels):
-    display = DendrogramDisplay(CHAIN, labels=labels).plot()
-    assert display.cut is None
-    assert legend_of(display.ax_) == ["cluster 0", "cluster 1"]
-    assert all(line.get_label() != "_cut" for line in display.ax_.lines)
 
 
 def test_dendrogram_display_branches_differ_by_cluster():
@@ -164,12 +167,7 @@ def test_dendrogram_display_shows_the_tree_of_an_estimator(name, request):
     assert saddles[-2] < cut_line(ax).get_ydata()[0] < saddles[-1]
     assert sorted(int(t.get_text()) for t in ax.get_xticklabels()) == list(range(n))
     assert legend_of(ax) == ["cluster 0", "cluster 1"]
-
-
-def test_dendrogram_display_leaves_have_the_number_of_their_mode(private):
-    ax = DendrogramDisplay.from_estimator(private).ax_
-    heights = private._mixture().height(private.modes_)
-    # Branches are sorted, so the lowest at a place comes last.
+    # Leaves have the number of their mode. Branches are sorted, so the lowest comes last.
     low_at = {x: low for x, low, _ in reversed(segments(ax))}
     for place, text in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True):
         mode = int(text.get_text())
@@ -208,21 +206,6 @@ def test_dendrogram_display_legend_names_few_of_many_clusters():
     chain = [[0 if i == 0 else n + i - 1, i + 1, i + 1.0, i + 2] for i in range(n - 1)]
     names = legend_of(DendrogramDisplay(chain, labels=range(n)).plot().ax_)
     assert len(names) == 10 and names[-1] == "cluster 9 (of 15)"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [({"mode_heights": [0.0, 1.0]}, "mode_heights"), ({"labels": [0, 1]}, "labels")],
-)
-def test_dendrogram_display_refuses_trees_that_disagree(arguments, match):
-    refuses(match, DendrogramDisplay, CHAIN, **arguments)
-
-
-def test_dendrogram_display_refuses_estimators_without_a_tree(moons):
-    mixture = DPMoG(3, bounds=BOX, random_state=0)
-    refuses(None, DendrogramDisplay.from_estimator, mixture, error=NotFittedError)
-    refuses(None, DendrogramDisplay.from_estimator, MorseMerging(), error=NotFittedError)
-    refuses("DPMoG has no linkage_", DendrogramDisplay.from_estimator, mixture.fit(moons))
 
 
 # Densities.
@@ -293,42 +276,26 @@ def test_mixture_density_display_paths_join_passes_and_modes(name, request):
             np.testing.assert_array_equal(path[0], saddles[i])
             assert (modes[sorted(below[side])] == path[-1]).all(axis=1).any()
     assert len(display.paths) == 2 * len(saddles)
+    for path in display.paths if name == "merged" else ():
+        # They climb, and three points would form a straight line.
+        assert len(path) > 3 and (np.diff(estimator._mixture().height(path)) < 1e-6).all()
 
 
-def test_mixture_density_display_paths_climb(merged):
-    display = MixtureDensityDisplay.from_estimator(merged, grid_resolution=5)
-    for path in display.paths:
-        heights = merged._mixture().height(path)
-        # Three points would form a straight line.
-        assert len(path) > 3 and (np.diff(heights) < 1e-6).all()
-
-
-def test_mixture_density_display_is_dark_around_the_modes(merged):
+def test_mixture_density_display_is_dark_at_modes_and_has_the_boundary_of_predict(merged):
     ax = MixtureDensityDisplay.from_estimator(merged).ax_
     (image,) = (c for c in ax.collections if isinstance(c, QuadContourSet) and c.filled)
     high = image.get_paths()[-3:]
     for mode in merged.modes_:
         assert any(path.contains_point(mode) for path in high)
     assert not any(path.contains_point([0.5, 0.25]) for path in high)
-
-
-def test_mixture_density_display_boundary_is_where_predict_changes(merged):
-    ax = MixtureDensityDisplay.from_estimator(merged).ax_
+    # The prediction takes both values within two cells of the boundary.
     (boundary,) = boundaries(ax)
     line = np.concatenate([p.vertices for p in boundary.get_paths()])
-    # Within two cells of the line, the prediction takes both values.
     cell = np.array([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())]) / 199
     turn = np.linspace(0, 2 * np.pi, 24, endpoint=False)
     around = 2 * cell * np.column_stack([np.cos(turn), np.sin(turn)])
     found = merged.predict((line[:, None] + around).reshape(-1, 2)).reshape(len(line), -1)
     assert (found.min(axis=1) < found.max(axis=1)).mean() > 0.98
-
-
-def test_mixture_density_display_draws_a_line_around_each_cluster():
-    X, _ = make_blobs(600, centers=[[0, 0], [8, 0], [0, 8]], random_state=0)
-    estimator = MorseMerging(GaussianMixture(3, random_state=0), n_clusters=3).fit(X)
-    ax = MixtureDensityDisplay.from_estimator(estimator, grid_resolution=40).ax_
-    assert len(boundaries(ax)) == 3
 
 
 def test_mixture_density_display_leaves_out_what_is_not_wanted(merged):
@@ -353,10 +320,19 @@ def test_mixture_density_display_colours_reach_the_lowest_pass():
     assert image.levels[-1] >= display.log_density.max()
 
 
-def test_mixture_density_display_of_one_mode_has_no_boundary(one_mode):
+def test_mixture_density_display_has_a_line_around_each_of_several_clusters(one_mode):
     display = MixtureDensityDisplay.from_estimator(one_mode, grid_resolution=20)
     assert legend_of(display.ax_) == ["component (1 sd)", "cluster 0"]
     assert not boundaries(display.ax_) and not display.paths
+    frame = pytest.importorskip("pandas").DataFrame(
+        make_blobs(600, centers=[[0, 0], [8, 0], [0, 8]], random_state=0)[0],
+        columns=["age", "income"],
+    )
+    estimator = MorseMerging(GaussianMixture(3, random_state=0), n_clusters=3).fit(frame)
+    # Names of columns cause no warning.
+    with warnings.catch_warnings(action="error"):
+        ax = MixtureDensityDisplay.from_estimator(estimator, grid_resolution=40).ax_
+    assert len(boundaries(ax)) == 3 and (ax.get_xlabel(), ax.get_ylabel()) == ("age", "income")
 
 
 def test_mixture_density_display_shows_mixtures_without_modes(moons):
@@ -390,36 +366,23 @@ def test_mixture_density_display_of_swapped_columns_is_transposed(private):
     assert swapped.ax_.get_xlim() == (-1.0, 1.5)
 
 
-def test_mixture_density_display_names_columns_without_a_warning(moons):
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(moons, columns=["age", "income"])
-    estimator = MorseMerging(GaussianMixture(4, random_state=0), n_clusters=2).fit(frame)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ax = MixtureDensityDisplay.from_estimator(estimator, grid_resolution=20).ax_
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "income")
-
-
-def test_displays_of_mixtures_use_given_axes(merged):
+def test_displays_of_mixtures_refuse_and_use_axes_of_a_fit(merged, moons):
     _, (left, right) = plt.subplots(1, 2)
     assert MixtureDensityDisplay.from_estimator(merged, grid_resolution=20, ax=left).ax_ is left
     assert DendrogramDisplay.from_estimator(merged, ax=right).ax_ is right
-
-
-@pytest.mark.parametrize("features", [(0, 2), (-1, 0), (0, 0), (0,), (0.0, 1.0), "ab"])
-def test_mixture_density_display_refuses_features_out_of_range(merged, features):
-    with pytest.raises(ValueError, match=r"features=.*columns 0 to 1"):
-        MixtureDensityDisplay.from_estimator(merged, features=features)
-
-
-@pytest.mark.parametrize("arguments", [{"grid_resolution": 1}, {"bounds": (1, 0)}])
-def test_mixture_density_display_refuses_bad_grids_and_bounds(merged, arguments):
-    refuses(next(iter(arguments)), MixtureDensityDisplay.from_estimator, merged, **arguments)
-
-
-def test_mixture_density_display_refuses_unfitted_estimators():
-    for estimator in (DPMoG(), DPMoGMorse(), MorseMerging(), GaussianMixture()):
-        refuses(None, MixtureDensityDisplay.from_estimator, estimator, error=NotFittedError)
+    show = partial(MixtureDensityDisplay.from_estimator, merged)
+    for features in ((0, 2), (-1, 0), (0, 0), (0,), (0.0, 1.0), "ab"):
+        refuses(r"features=.*columns 0 to 1", show, features=features)
+    refuses("grid_resolution", show, grid_resolution=1)
+    refuses("bounds", show, bounds=(1, 0))
+    refuses("mode_heights", DendrogramDisplay, CHAIN, mode_heights=[0.0, 1.0])
+    refuses("labels", DendrogramDisplay, CHAIN, labels=[0, 1])
+    for unfitted in (DPMoG(), DPMoGMorse(), MorseMerging(), GaussianMixture()):
+        refuses(None, MixtureDensityDisplay.from_estimator, unfitted, error=NotFittedError)
+    for unfitted in (DPMoG(), MorseMerging()):
+        refuses(None, DendrogramDisplay.from_estimator, unfitted, error=NotFittedError)
+    mixture = DPMoG(3, bounds=BOX, random_state=0).fit(moons)
+    refuses("DPMoG has no linkage_", DendrogramDisplay.from_estimator, mixture)
 
 
 def test_plotting_import_leaves_matplotlib_alone():

@@ -17,12 +17,9 @@ from joblib import Parallel, delayed, parallel_config
 from scipy.integrate import trapezoid
 from scipy.stats import norm
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 
-from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
-from sklearn_dptda.datasets import make_loops
+from sklearn_dptda import PrivatePersistence
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, zcdp_epsilon, zcdp_rho
 from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._guarantee import Charge, Sums, ZCDPComposition
@@ -120,23 +117,6 @@ def test_default_accountant_is_the_inner_one_when_entered_twice(backend, n_jobs)
         with parallel_config(backend, n_jobs=n_jobs):
             Parallel()(delayed(private.fit)(X) for _ in range(4))
     assert (len(a), len(b)) == (1, 4)
-
-
-@pytest.mark.conformance
-def test_accountant_counts_all_releases_of_a_pipeline_in_a_search():
-    # For each candidate and fold, one release to fit and one to score, and one to refit: 2*2*2 + 1.
-    clouds, labels = make_loops(8, 30, random_state=0)
-    accountant = PrivacyAccountant(math.inf)
-    pipeline = make_pipeline(
-        DTMFiltration(bounds=(-2, 2), resolution=9),
-        PrivatePersistence(epsilon=10.0, accountant=accountant),
-        DiagramFeatures(value_range=(0, 2)),
-        LogisticRegression(),
-    )
-    grid = {"privatepersistence__epsilon": [1.0, 2.0]}
-    GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(clouds, labels)
-    assert len(accountant) == 9
-    assert set(accountant.spends()["estimator"]) == {"PrivatePersistence"}
 
 
 def test_accountant_never_overspends_in_threads(accountant):

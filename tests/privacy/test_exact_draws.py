@@ -4,6 +4,7 @@ import math
 import random
 from bisect import bisect_right
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -42,6 +43,7 @@ def exp_of(exponent):
     return total >> 40
 
 
+@cache
 def density(kind, scale, x):
     exact = Fraction(scale)
     return exp_of(Fraction(x) / exact if kind == "laplace" else Fraction(x * x) / (2 * exact**2))
@@ -131,8 +133,11 @@ def test_bins_of_words_beside_every_boundary(kind, scale, monkeypatch):
         words.update(range(max(0, (end >> 576) - 3), min(2**64, (end >> 576) + 5)))
     # Further bits that keep the number at the low or the high end of its word, and beside the
     # boundary in it.
+    of_word = {}
+    for end in ends:
+        of_word.setdefault(end >> 576, []).append(end)
     for word in sorted(words):
-        inside = [end for end in ends if end >> 576 == word]
+        inside = of_word.get(word, [])
         for further in (0, 2**576 - 1, *(e - (word << 576) + s for e in inside for s in (-1, 1))):
             if not 0 <= further < 2**576:
                 continue

@@ -195,7 +195,7 @@ def test_refused_payment_uses_up_no_turn():
     assert np.array_equal(first, again.cluster_centers_) and len(budget) == 1
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.engines)])
 def test_steps_that_run_at_the_same_time_have_names_of_their_own(n_jobs):
     budget, functions = PrivacyAccountant(3.0), list(np.random.default_rng(0).random((2, 40)))
     private = PrivatePersistence(0.5, sensitivity=0.1, upper=1.0, max_points=1, accountant=budget)

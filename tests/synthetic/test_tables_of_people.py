@@ -2,7 +2,6 @@
 
 import math
 import pickle
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklearn_dptda.synthetic import PrivateMeasure, _box_measure, _private_measure
-from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from tests._refusals import failing, refuses, refuses_unpaid
 
 from ._measures import assert_audited
@@ -216,24 +214,6 @@ def test_box_measure_row_moves_one_count_of_each_level(rng):
         at_worst |= np.min(replaced, axis=1).max() == 2
         assert (low < high).all(axis=1)[_box_measure.leaf_of(X, axes, ends)].all()
     assert at_worst
-
-
-@pytest.mark.parametrize(
-    ("adjacency", "moved", "share", "epsilon"),
-    [
-        ("add-remove", 1, 0.0, 0.3),
-        ("add-remove", 1, None, 7.0),
-        ("replace-one", 2, 0.5, 7.0),
-        ("replace-one", 2, None, 0.3),
-    ],
-)
-def test_private_measure_draws_spend_epsilon(adjacency, moved, share, epsilon):
-    # A row changes each vector of counts by one, or two. With the rates of their noise, this is the
-    # whole of epsilon.
-    private = measure(epsilon, adjacency=adjacency, marginal_share=share, method="boxes")
-    rates = [draw.rate for draw in recorded(partial(private.fit, people(400))).crossings]
-    assert len(rates) >= 5
-    assert epsilon * (1 - 1e-9) < sum(moved * rate for rate in rates) <= epsilon
 
 
 @pytest.mark.nightly
