@@ -44,7 +44,7 @@ class _LogarithmRules:
     # its shape is, and from which it does so if it is much less skewed then.
     many_octaves: float = 6.0
     octaves: float = 3.0
-    less_skewed: float = 0.3
+    less_skewed: float = 0.35
 
 
 _RULES = _LogarithmRules()

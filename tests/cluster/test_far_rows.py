@@ -105,5 +105,5 @@ def test_rows_beyond_given_bounds_are_clipped():
 
 def test_the_warning_says_what_is_left_out():
     X, _ = clusters(5000, 0, 0.15)
-    with pytest.warns(NoiseWarning, match=r"1\d% of the rows lie outside .* and are left out"):
+    with pytest.warns(NoiseWarning, match=r"\d+% of the rows lie outside .* and are left out"):
         DPLloyd(3, 8.0, random_state=0).fit(X)
