@@ -474,7 +474,7 @@ def _padded_too_little(caps, *exact):
     return [1.2 * gate for gate in gates_of_caps(caps, *exact)]
 
 
-def _unclipped(residuals, radius, norm="l2"):
+def _unclipped(residuals, radius, norm="l2", out=None):
     return residuals / radius
 
 

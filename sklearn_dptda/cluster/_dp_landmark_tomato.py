@@ -188,7 +188,7 @@ class DPLandmarkToMATo(PrivateLandmarks):
         self.random_state = random_state
 
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
-        super()._learn(rows, budget.rest(1 - _MIXTURE_SHARE), rng, box)
+        super()._learn(rows.kept(), budget.rest(1 - _MIXTURE_SHARE), rng, box)
         n = len(self.landmarks_)
         count = partial(pair_counts, landmarks=self.landmarks_ / self.scales_)
         in_units = partial(_in_units, box=box, scales=self.scales_)

@@ -122,6 +122,7 @@ def standardise(
 ) -> Standardised:
     """Release centre, scales and principal axes of records of the cube, and apply the first two.
 
+    The result takes the memory of ``rows``, which must not be used afterwards.
     ``spreads`` are released standard deviations of the columns, NaN where there are none.
     """
     d = rows.n_features
@@ -129,7 +130,7 @@ def standardise(
     # wider than a normal one in its interval.
     known = None if spreads is None or one_unit or np.isnan(spreads).all() else spreads
     wide = np.ones(d) if known is None else widths(known)
-    divided = rows.map(partial(_divided, by=wide))
+    divided = rows if known is None else rows.through(partial(_divided, by=wide))
     middle, ball, n_rows, spent = localise(divided, budget)
     budget = budget.rest(spent)
     if known is not None:
@@ -163,7 +164,9 @@ def standardise(
     shares = (np.diag(covariance) - KEPT * noise / d**0.5) / (d * np.square(scales))
     centre, scales = wide * centre, wide * scales
     return Standardised(
-        rows.map(partial(_in_units, centre=centre, scales=scales, limit=largest_norm(d))),
+        rows.map(
+            partial(_in_units, centre=centre, scales=scales, limit=largest_norm(d)), reuse=True
+        ),
         centre,
         scales,
         vectors * np.sqrt(np.clip(values, UNITS.flat, d)),
@@ -230,8 +233,11 @@ def _divided(part: FloatArray, by: FloatArray) -> FloatArray:
 
 
 def _in_units(part: FloatArray, centre: FloatArray, scales: FloatArray, limit: float) -> FloatArray:
-    clipped = clip_norm(about(part, centre) / scales, limit) * limit
-    return np.where(np.isnan(part), np.nan, clipped)
+    clipped = clip_norm(about(part, centre) / scales, limit)
+    clipped *= limit
+    if (gaps := np.isnan(part)).any():
+        clipped[gaps] = np.nan
+    return clipped
 
 
 def with_nearest_values(part: FloatArray, centres: FloatArray, limit: float) -> FloatArray:

@@ -42,10 +42,12 @@ def euclidean(X: FloatArray) -> FloatArray:
     return np.sqrt(row_products(X, X))
 
 
-def clip_norm(residuals: FloatArray, radius: Any, norm: Norm = "l2") -> FloatArray:
+def clip_norm(
+    residuals: FloatArray, radius: Any, norm: Norm = "l2", out: FloatArray | None = None
+) -> FloatArray:
     """Shrink residuals to a norm of at most ``radius``, and return them in units of ``radius``."""
     # In place, because allocating and freeing large arrays takes longer than the arithmetic.
-    unit = residuals / radius
+    unit = np.divide(residuals, radius, out=out)
     ones = np.ones(unit.shape[1])
     norms = row_products(np.abs(unit), ones) if norm == "l1" else euclidean(unit)
     unit *= (INSIDE / np.maximum(norms, 1.0))[:, None]
@@ -87,12 +89,12 @@ class ExactProducts:
     def batches(self, part: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
         """Yield products of shape (n, n_vectors) for a few rows at a time."""
         size = max(1, _PRODUCTS_AT_ONCE // self.vectors.shape[1])
+        # Units are powers of two, so that sums of multiples of them are as exact.
+        vectors = self.vectors * self.units
         for start in range(0, len(part), size):
             steps = part[start : start + size] * 2.0**self.bits
             np.clip(np.rint(steps, out=steps), -self.reach, self.reach, out=steps)
-            products = steps @ self.vectors
-            products *= self.units
-            yield slice(start, start + size), products
+            yield slice(start, start + size), steps @ vectors
 
 
 def nearest_to(centres: FloatArray, limit: float) -> CellOf:
@@ -130,6 +132,8 @@ class Cells:
             away = about(batch, self.centres)
         else:
             cells = self.cell_of(batch)
-            away = batch - self.centres[cells]
+            # The columns of the batch are contiguous, and so are those of the residuals.
+            away = np.take(self.centres.T, cells, axis=1).T
+            np.subtract(batch, away, out=away)
         radius = self.radius if np.ndim(self.radius) == 0 else self.radius[cells]
-        return cells, clip_norm(away, radius, self.norm)
+        return cells, clip_norm(away, radius, self.norm, out=away)

@@ -26,7 +26,7 @@ from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.rows._assignments import Cells, euclidean, in_norm
 from sklearn_dptda.rows._moments import KEPT, FitBudget, MomentWeights
 from sklearn_dptda.rows._rows import Box, Rows, about, count_beyond
-from sklearn_dptda.rows._runs import counts_by_column, mean_place, standing_out
+from sklearn_dptda.rows._runs import MANTISSA_BITS, ONE, counts_by_column, mean_place, standing_out
 from sklearn_dptda.rows._sizes import LARGEST_SIZE, SIZES_SHARE, Sizes
 
 Budget = TypeVar("Budget", bound=FitBudget)
@@ -179,8 +179,11 @@ def localise(rows: Rows, budget: FitBudget) -> tuple[FloatArray, float, float, f
 
 def of_columns(part: FloatArray, centre: FloatArray, half: Any) -> IntArray:
     """Counts of the cells of each column; the cells at the ends also contain the rows outside."""
-    cells = np.floor((part - (centre - half)) * (_RULES.cells / (2 * half)))
-    return counts_by_column(np.clip(cells, 0, _RULES.cells - 1), _RULES.cells)
+    cells = part - (centre - half)
+    cells *= _RULES.cells / (2 * half)
+    np.floor(cells, out=cells)
+    np.clip(cells, 0, _RULES.cells - 1, out=cells)
+    return counts_by_column(cells, _RULES.cells)
 
 
 def of_distances(
@@ -191,10 +194,26 @@ def of_distances(
 ) -> IntArray:
     """Counts of distances by parts of octaves, in decreasing order."""
     n_cells = per_octave * _RULES.octaves
-    # Comparisons are used, because the rounding of logarithms may depend on the place in an array.
-    ends = 2.0 ** (-np.arange(n_cells - 1, 0, -1) / per_octave)
-    cells = n_cells - 1 - np.searchsorted(ends, euclidean(about(part, centre)) / reach)
+    distances = euclidean(about(part, centre)) / reach
+    cells = n_cells - 1 - parts_below(distances, per_octave, n_cells - 1)
     return np.bincount(cells, minlength=n_cells)
+
+
+def parts_below(sizes: FloatArray, per_octave: int, n: int) -> IntArray:
+    """How many of the ``n`` largest parts of octaves below 1 end below each size.
+
+    The ends are ``2**(-j / per_octave)`` for ``j`` from 1 to ``n``. Comparisons are used, because
+    the rounding of logarithms may depend on the place in an array.
+    """
+    # The bits of positive floats are integers in the same order, whose upper ones are the exponent.
+    # The part of an octave is the number of additions that carry into the exponent.
+    bits = sizes.view(np.int64) - 1
+    mantissas = (2.0 ** (-np.arange(per_octave) / per_octave)).view(np.int64)
+    cells = np.zeros(bits.shape, dtype=np.int64)
+    for mantissa in mantissas.tolist():
+        cells += bits + (ONE - mantissa) >> MANTISSA_BITS
+    cells += n - per_octave * (ONE >> MANTISSA_BITS) + 1
+    return np.clip(cells, 0, n, out=cells)
 
 
 def outer(
@@ -257,7 +276,7 @@ def private_box(
     ``largest`` are released sizes of the columns, if their part of the share has been spent.
     """
     d, known = rows.n_features, largest is not None
-    rows = rows.map(partial(np.clip, a_min=-LARGEST_SIZE, a_max=LARGEST_SIZE))
+    rows = rows.through(partial(np.clip, a_min=-LARGEST_SIZE, a_max=LARGEST_SIZE))
     if largest is None:
         largest = Sizes.release(rows, budget, SIZES_SHARE * share).largest()
     middle, n_looks = _middle(rows, largest, budget, _BOX.look * share)
@@ -372,11 +391,13 @@ def _middle(
 def _of_offsets(part: FloatArray, middle: FloatArray, reach: FloatArray) -> IntArray:
     """Counts of distances by parts of octaves, from far to near, below and above the middle."""
     n = _BOX.parts_per_octave * _BOX.octaves
-    # Comparisons are used, because the rounding of logarithms may depend on the place in an array.
-    ends = _sizes_of_parts()[1:-1][::-1]
-    offsets = (part - middle) / reach
-    cells = n - 1 - np.searchsorted(ends, np.abs(offsets)) + np.where(offsets < 0, 0, n)
-    return counts_by_column(np.where(np.isnan(part), np.nan, cells), 2 * n)
+    offsets = part - middle
+    offsets /= reach
+    above = offsets >= 0
+    cells = parts_below(np.abs(offsets, out=offsets), _BOX.parts_per_octave, n - 1)
+    np.subtract(n - 1, cells, out=cells)
+    np.add(cells, n, out=cells, where=above)
+    return counts_by_column(cells, 2 * n, np.isnan(offsets))
 
 
 def _sizes_of_parts() -> FloatArray:

@@ -105,7 +105,7 @@ class PublicBox:
                 if columns is private:
                     largest = sizes.largest()
         if logarithms.columns.any():
-            rows = rows.map(logarithms.of)
+            rows = rows.through(logarithms.of)
         low, high = logarithms.of(self.low), logarithms.of(self.high)
         intervals = np.array(Intervals.given(low, high))
         if private.any():
@@ -142,7 +142,7 @@ class PublicBox:
         """Rows, clipped to the bounds that are public."""
         low = np.where(self.private, -np.inf, self.low)
         high = np.where(self.private, np.inf, self.high)
-        return rows.map(partial(np.clip, a_min=low, a_max=high))
+        return rows.through(partial(np.clip, a_min=low, a_max=high))
 
     def remedy(self, box: Box) -> str:
         """What the caller can do if many rows lie outside the box that was found."""

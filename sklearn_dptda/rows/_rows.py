@@ -2,11 +2,12 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Self, cast
+from operator import itemgetter
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -149,7 +150,7 @@ class _Pass:
             n_rows += weight * len(batch)
             if self.may_change:
                 seen += weight * checksum(batch)
-            for piece in slices(batch, self.size):
+            for piece in _pieces(batch, self.size):
                 for function in self.functions:
                     piece = function(piece)
                 total = _added(total, _times(weight, self.count(piece)))
@@ -227,30 +228,37 @@ class Rows:
             raise ValueError(CHANGED)
         return tally.total
 
-    def map(self, function: Callable[[FloatArray], FloatArray]) -> Self:
-        """Apply a function that treats each row separately and keeps the number of rows."""
-        if isinstance(self.parts, _Held):
-            held = [Batch(function(rows), weight) for rows, weight in self.parts.batches]
-            return replace(self, parts=_Held(held))
+    def through(self, function: Callable[[FloatArray], FloatArray]) -> Self:
+        """Apply a function to each piece of each later pass, which takes no memory.
+
+        It treats each row separately, and keeps the number of rows.
+        """
         return replace(self, functions=(*self.functions, function))
+
+    def map(self, function: Callable[[FloatArray], FloatArray], *, reuse: bool = False) -> Self:
+        """Apply a function as :meth:`through` does, but once if the rows are in memory.
+
+        With ``reuse``, the result takes the memory of these rows if they are the result of a
+        function, and they must not be used afterwards.
+        """
+        later = self.through(function)
+        if not isinstance(self.parts, _Held):
+            return later
+        held = self.parts.after(later.functions, reuse)
+        return replace(self, parts=held, functions=())
 
     def within(self, low: FloatArray, high: FloatArray) -> Self:
         """Only the rows within bounds. The others add nothing to any sum."""
-        inside = partial(_inside, low=low, high=high)
-        kept = self.map(inside)
-        if isinstance(kept.parts, _Held):
-            n_counted = sum(weight * len(rows) for rows, weight in kept.parts.batches)
-            kept = replace(kept, n_counted=n_counted)
-        return kept
+        later = self.through(partial(_inside, low=low, high=high))
+        if not isinstance(self.parts, _Held):
+            return later
+        held = self.parts.chosen(later.functions)
+        n_counted = sum(weight * len(rows) for rows, weight in held.batches)
+        return replace(self, parts=held, functions=(), n_counted=n_counted)
 
     def onto(self, function: Callable[[FloatArray], FloatArray], n_features: int) -> Self:
         """Apply a function as :meth:`map` does, which returns rows of this many columns."""
         return replace(self.map(function), n_features=n_features)
-
-    def as_array(self) -> FloatArray:
-        """Return all rows in memory as one array, without their weights."""
-        held = cast(_Held, self.parts)
-        return np.concatenate([rows for rows, _ in held.batches])
 
     def in_memory(self) -> Any:
         """All data of the rows, for a digest; None if the rows are not in memory."""
@@ -260,19 +268,82 @@ class Rows:
 
     def selected(self, chosen: Any) -> Self:
         """Select columns by their indices."""
+        first, n = int(chosen[0]), len(chosen)
+        neighbours = np.array_equal(chosen, np.arange(first, first + n))
+        if neighbours and n == self.n_features:
+            return self
         known = None if self.known is None else self.known[chosen]
-        take = partial(np.take, indices=chosen, axis=1)
-        return replace(self.onto(take, len(chosen)), known=known)
+        # Neighbouring columns are not copied.
+        columns = slice(first, first + n) if neighbours else chosen
+        taken = self.through(itemgetter((slice(None), columns)))
+        return replace(taken, n_features=n, known=known)
+
+    def kept(self) -> Self:
+        """The same rows, whose memory no later step may take."""
+        if not isinstance(self.parts, _Held):
+            return self
+        return replace(self, parts=_Held(self.parts.batches))
 
 
 @dataclass(frozen=True)
 class _Held:
-    """Batches in memory as one part, to which functions are applied only once."""
+    """Batches in memory as one part; ``made`` says whether they are results of functions."""
 
     batches: list[Batch]
+    made: bool = False
 
     def map_reduce(self, function: Callable[[list[Batch]], Any]) -> Any:
         return function(self.batches)
+
+    def after(self, functions: Sequence[Callable[[FloatArray], FloatArray]], reuse: bool) -> Self:
+        """Apply functions once; the memory of these batches may be used again."""
+        reuse = reuse and self.made
+        made = [
+            Batch(_applied(functions, rows, rows if reuse else None), weight)
+            for rows, weight in self.batches
+        ]
+        if reuse:
+            # Later passes over the rows that were here then raise an error.
+            self.batches.clear()
+        return type(self)(made, made=True)
+
+    def chosen(self, functions: Sequence[Callable[[FloatArray], FloatArray]]) -> Self:
+        """Apply functions of which one leaves rows out."""
+        made = []
+        for rows, weight in self.batches:
+            pieces = []
+            for piece in _pieces(rows, batch_size(rows.shape[1])):
+                for function in functions:
+                    piece = function(piece)
+                pieces.append(piece)
+            made.append(Batch(np.concatenate(pieces), weight))
+        return type(self)(made, made=True)
+
+
+def _applied(
+    functions: Sequence[Callable[[FloatArray], FloatArray]],
+    rows: FloatArray,
+    place: FloatArray | None,
+) -> FloatArray:
+    """Apply functions to pieces of rows, so that only the result is as large as the rows."""
+    size, start = batch_size(rows.shape[1]), 0
+    for piece in _pieces(rows, size):
+        for function in functions:
+            piece = function(piece)
+        if place is None or place.shape[1] != piece.shape[1]:
+            place = np.empty((len(rows), piece.shape[1]), order="F")
+        place[start : start + size] = piece
+        start += size
+    return rows if place is None else place
+
+
+def _pieces(rows: FloatArray, size: int) -> Iterator[FloatArray]:
+    """Pieces of at most ``size`` rows, whose columns are contiguous.
+
+    NumPy loops over the longer axis if it is contiguous, and a row is short.
+    """
+    for piece in slices(rows, size):
+        yield piece if piece.strides[0] == piece.itemsize else np.asfortranarray(piece)
 
 
 def checksum(X: FloatArray) -> int:
@@ -298,13 +369,16 @@ def _mixed(h: Any) -> Any:
 def about(X: FloatArray, centre: FloatArray) -> FloatArray:
     """Differences from a centre. Those of missing values are zero."""
     differences = X - centre
-    differences[np.isnan(differences)] = 0.0
+    if (gaps := np.isnan(differences)).any():
+        differences[gaps] = 0.0
     return differences
 
 
 def count_beyond(X: FloatArray, low: FloatArray, high: FloatArray) -> int:
     """Number of rows outside the bounds."""
-    return int(((low > X) | (high < X)).any(axis=1).sum())
+    beyond = low > X
+    beyond |= high < X
+    return int(beyond.any(axis=1).sum()) if beyond.any() else 0
 
 
 def _inside(X: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Runs of cells that stand out of noise.
+"""Counts by cells, and runs of cells that stand out of noise.
 
 Counts are noisy; what stands out of them is post-processing.
 """
@@ -7,18 +7,28 @@ import math
 
 import numpy as np
 
-from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 
 # Accuracy only: counts have been released.
 # Standard deviations of noise above which a first run of cells stands out, and above which
 # neighbouring cells are added to it.
 _FIRST_RUN, _GROWN_RUN = 4.5, 3.0
+# Format of floats: bits below the exponent, a mask of the exponent above them, and the bits of 1.
+MANTISSA_BITS, EXPONENTS, ONE = 52, 0x7FF, 0x3FF << 52
 
 
-def counts_by_column(cells: FloatArray, n_cells: int) -> IntArray:
-    """Number of rows in each cell, of shape (n_columns, n_cells); missing values are in no cell."""
-    # Missing values are counted in a cell of their own, which is dropped.
-    whole = np.where(np.isnan(cells), n_cells, cells).astype(np.int64)
+def counts_by_column(
+    cells: FloatArray | IntArray, n_cells: int, gaps: BoolArray | None = None
+) -> IntArray:
+    """Number of rows in each cell, of shape (n_columns, n_cells); missing values are in no cell.
+
+    ``gaps`` says which values are missing, or they are NaN.
+    """
+    gaps = np.isnan(cells) if gaps is None else gaps
+    if gaps.any():
+        # Missing values are counted in a cell of their own, which is dropped.
+        cells = np.where(gaps, n_cells, cells)
+    whole = cells.astype(np.intp)
     counts = [np.bincount(column, minlength=n_cells + 1)[:n_cells] for column in whole.T]
     return np.array(counts)
 

@@ -14,7 +14,14 @@ import numpy as np
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Rows
-from sklearn_dptda.rows._runs import counts_by_column, standing_out, without_ends
+from sklearn_dptda.rows._runs import (
+    EXPONENTS,
+    MANTISSA_BITS,
+    ONE,
+    counts_by_column,
+    standing_out,
+    without_ends,
+)
 
 
 @dataclass(frozen=True)
@@ -178,14 +185,12 @@ def _skewness(quantiles: FloatArray) -> float:
 
 def _of_sizes(part: FloatArray) -> IntArray:
     """Counts of numbers by the power of two that they are below, in decreasing order."""
-    mantissas, exponents = np.frexp(part)
-    exponents = np.where(
-        mantissas == 0,
-        _RULES.least_exponent,
-        np.clip(exponents, _RULES.least_exponent, _RULES.largest_exponent),
-    )
+    # Of zero, the exponent is less than the least one.
+    bits = part.view(np.int64)
+    exponents = (bits >> MANTISSA_BITS & EXPONENTS) - (ONE >> MANTISSA_BITS) + 1
+    np.clip(exponents, _RULES.least_exponent, _RULES.largest_exponent, out=exponents)
     cells = _RULES.largest_exponent - exponents + np.where(part < 0, 0, N_SIZES)
-    return counts_by_column(np.where(np.isnan(part), np.nan, cells), 2 * N_SIZES)
+    return counts_by_column(cells, 2 * N_SIZES, np.isnan(part))
 
 
 def _octaves(counts: FloatArray, sd: float) -> tuple[int, int]:

@@ -147,14 +147,24 @@ def cell_ends(axes, sizes):
 
 def leaf_of(points, axes, ends):
     """Number of the box of each point, in int64. Its first bit is that of the first halving."""
-    cells = [
-        np.minimum(np.searchsorted(line, points[:, axis], side="right") - 1, len(line) - 2)
-        for axis, line in enumerate(ends)
-    ]
+    cells = [_cells_of(points[:, axis], line) for axis, line in enumerate(ends)]
+    if len(cells) == 1:
+        return cells[0]
     leaves = np.zeros(len(points), dtype=np.int64)
     for level, axis in enumerate(axes):
         leaves = leaves << 1 | (cells[axis] >> axes[level + 1 :].count(axis) & 1)
     return leaves
+
+
+def _cells_of(values, line):
+    """Cells of coordinates, by the ends of the cells."""
+    n = len(line) - 1
+    if np.array_equal(line * n, np.arange(n + 1)):
+        # Cells of equal width: their number is a power of two, so that the product is exact.
+        cells = (values * n).astype(np.int64)
+    else:
+        cells = np.searchsorted(line, values, side="right") - 1
+    return np.minimum(cells, n - 1)
 
 
 def boxes(axes, ends):
@@ -408,9 +418,13 @@ def told_from_below(noisy, variances, there):
 
 def within(line, low, high, places):
     """Points between ends, by places in (0, 1) and the masses of a line, or evenly without any."""
-    ends, masses = line.T
-    below, above = np.interp(low, ends, masses), np.interp(high, ends, masses)
-    points = np.interp(below + places * (above - below), masses, ends)
+    return between(line, (low, high), [np.interp(end, *line) for end in (low, high)], places)
+
+
+def between(line, sides, masses, places):
+    """Points as :func:`within` draws, between sides with given masses of the line below them."""
+    (low, high), (below, above), (ends, below_ends) = sides, masses, line
+    points = np.interp(below + places * (above - below), below_ends, ends)
     return np.where(
         above - below > _LEAST_MASS, np.clip(points, low, high), low + places * (high - low)
     )

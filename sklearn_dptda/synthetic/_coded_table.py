@@ -255,11 +255,14 @@ def _checked(values, name):
 def _codes(column, choices, name, has_gaps):
     """Places of the values of a column in the list. Errors do not quote other values."""
     codes = {value: float(code) for code, value in enumerate(choices)}
+    values = column.tolist() if isinstance(column, np.ndarray) else column.to_list()
     try:
+        if not has_gaps:
+            return np.array([codes[value] for value in values])
         return np.array(
             [
-                np.nan if has_gaps and value not in codes and is_missing(value) else codes[value]
-                for value in column
+                np.nan if value not in codes and is_missing(value) else codes[value]
+                for value in values
             ]
         )
     except (KeyError, TypeError):

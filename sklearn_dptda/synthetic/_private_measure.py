@@ -285,13 +285,13 @@ class PrivateMeasure(PrivateRowsEstimator):
             low[private], high[private] = table.in_types(places, *ends)
         axes = table.axes(low, high)
         self._table, self._axes, self.bounds_ = table, axes, (low, high)
-        cube = rows.map(axes)
         if self._counts_pairs(table):
             hub = Hub.of(axes.sizes, self._place_of_target(table), axes.gaps)
-            noisy = NoisyTrees.of(cube.onto(hub.axes, len(hub.axis_sizes)), hub.axis_sizes, budget)
+            in_axes = rows.through(axes).onto(hub.axes, len(hub.axis_sizes))
+            noisy = NoisyTrees.of(in_axes, hub.axis_sizes, budget)
             self._keep_tree(tree_measure(noisy, hub, self.marginal_share))
         else:
-            noisy = NoisyTrees.of(cube, axes.sizes, budget)
+            noisy = NoisyTrees.of(rows.map(axes), axes.sizes, budget)
             self._keep_boxes(box_measure(noisy, self._share_of_columns(table)))
         self.n_samples_ = max(round(noisy.n_rows / rows.mass), 1)
         known = self.n_samples_ * (1 - self.missing_share_)
@@ -413,7 +413,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         low, high = centres - widths / 2, centres + widths / 2
         for axis, line in enumerate(self.marginals_):
             ends = low[:, axis], high[:, axis]
-            points[:, axis] = within(line, *ends, places[:, axis] + 0.5)
+            points[:, axis] = within(line.T, *ends, places[:, axis] + 0.5)
         return (points - self._axes.box.origin) / self._axes.box.unit
 
     def __sklearn_tags__(self) -> Tags:

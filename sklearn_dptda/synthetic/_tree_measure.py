@@ -14,7 +14,7 @@ import numpy as np
 
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.rows._rows import BATCH, Rows
-from sklearn_dptda.synthetic._box_measure import Line, NoisyTrees, within
+from sklearn_dptda.synthetic._box_measure import Line, NoisyTrees, between
 
 # Accuracy only: lines, choices and tables share the budget, and cells were released.
 # Largest number of cells of the columns that are joined to a hub.
@@ -138,18 +138,29 @@ class Family:
         place = self.axes.index(axis)
         return self.table.sum(axis=tuple(k for k in range(len(self.axes)) if k != place))
 
-    def cells(self, points: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Ends of a cell of the last axis, drawn for each point given its other coordinates."""
+    def cells(self, points: FloatArray, rng: np.random.Generator) -> IntArray:
+        """Cell of the last axis, drawn for each point given its other coordinates."""
         given = [
             np.searchsorted(cut, points[:, axis], side="right")
             for axis, cut in zip(self.axes[:-1], self.cuts[:-1], strict=True)
         ]
-        sums = np.cumsum(self.table, axis=-1)[tuple(given)]
-        sums = np.broadcast_to(sums, (len(points), self.table.shape[-1]))
-        draws = rng.random(len(points)) * sums[:, -1]
-        cells = np.minimum((sums <= draws[:, None]).sum(axis=1), sums.shape[1] - 1)
-        ends = np.r_[0.0, self.cuts[-1], 1.0]
-        return ends[cells], ends[cells + 1]
+        *shape, n_cells = self.table.shape
+        rows = np.ravel_multi_index(given, shape) if given else np.zeros(len(points), np.intp)
+        sums = np.cumsum(self.table, axis=-1).reshape(-1, n_cells)
+        draws = rng.random(len(points)) * sums[rows, -1]
+        return np.minimum(_numbers_up_to(draws, sums, rows), n_cells - 1)
+
+
+def _numbers_up_to(values: FloatArray, lines: FloatArray, rows: IntArray) -> IntArray:
+    """How many numbers of its row of ``lines``, which increase, are at most each value."""
+    n = lines.shape[1]
+    step: int = 1 << n.bit_length() - 1
+    padded = np.pad(lines, [(0, 0), (0, 2 * step - n)], constant_values=np.inf)
+    starts, found = rows * (2 * step), np.zeros(len(values), dtype=np.intp)
+    while step:
+        found += step * (padded.ravel()[starts + found + (step - 1)] <= values)
+        step //= 2
+    return found
 
 
 @dataclass(frozen=True)
@@ -170,8 +181,12 @@ class TreeMeasure:
         points = np.zeros((n, len(self.lines)))
         for family in self.families:
             axis = family.axes[-1]
-            low, high = family.cells(points, rng)
-            drawn = within(np.column_stack(self.lines[axis]), low, high, rng.random(n))
+            cells = family.cells(points, rng)
+            line, ends = self.lines[axis], np.r_[0.0, family.cuts[-1], 1.0]
+            # Cells are few, so that the masses below their ends are looked up once.
+            below = np.asarray(np.interp(ends, *line))
+            sides, masses = ((each[cells], each[cells + 1]) for each in (ends, below))
+            drawn = between(line, sides, masses, rng.random(n))
             if math.isfinite(size := self.hub.axis_sizes[axis]):
                 # The next column is drawn given the value to which this one is rounded.
                 drawn = (np.clip(np.floor(drawn * size), 0, size - 1) + 0.5) / size
@@ -213,7 +228,7 @@ class _Cells:
         halved: Collection[int] = (),
     ) -> None:
         self.sizes, self.lines, self.centre, self.halved = sizes, lines, centre, halved
-        self.cut = cache(self._cut)
+        self.cut, self.margin = cache(self._cut), cache(self._margin)
 
     def _cut(self, axis, n_cells):
         """Inner ends of at most ``n_cells`` cells, each an end of a cell of the line."""
@@ -224,7 +239,7 @@ class _Cells:
         inner = ends[first[(first > 0) & (first < len(ends) - 1)]]
         return np.union1d(inner, 0.5) if axis in self.halved else inner
 
-    def margin(self, axis, n_cells):
+    def _margin(self, axis, n_cells):
         """Masses of the cells of a line."""
         return margin_of(self.lines[axis], self.cut(axis, n_cells))
 
@@ -289,13 +304,14 @@ def _chosen_tree(noisy, cells, others, centre, share):
         pair: score(table, _expected(noisy.n_rows, cells, axes))
         for pair, axes, table in zip(pairs, sets, tables, strict=True)
     }
-    part, chosen = {a: a for a in others}, []
+    ends, costs = np.array(pairs), -np.array([scores[pair] for pair in pairs])
+    part, chosen = np.arange(max(others) + 1), []
     for _ in others[1:]:
-        able = [(a, b) for a, b in pairs if part[a] != part[b]]
-        costs = [-scores[pair] for pair in able]
+        (able,) = np.nonzero(part[ends[:, 0]] != part[ends[:, 1]])
         # The largest difference of the changes of two scores by an added row is two.
-        a, b = able[noisy.budget.choose(costs, 2, share / (len(others) - 1))]
-        part = {axis: part[a] if of == part[b] else of for axis, of in part.items()}
+        index = noisy.budget.choose(costs[able].tolist(), 2, share / (len(others) - 1))
+        a, b = pairs[able[index]]
+        part[part == part[b]] = part[a]
         chosen.append((a, b))
     return _from_root(others, chosen)
 

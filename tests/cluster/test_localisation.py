@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPTree
 from sklearn_dptda.privacy import FixedPoint
 from sklearn_dptda.privacy.neighbours import row_neighbours
-from sklearn_dptda.rows._localisation import localise, of_columns, of_distances
+from sklearn_dptda.rows._localisation import localise, of_columns, of_distances, parts_below
 from sklearn_dptda.rows._rows import Rows
 from tests.cluster._tables import seeded
 
@@ -111,3 +111,12 @@ def test_private_clusters_do_not_depend_on_the_width_of_the_box(kind, low):
     for wide in (15.0, 1000.0):
         private = kind(4, epsilon=2.0, bounds=(low, wide), random_state=0)
         assert adjusted_rand_score(y, private.fit(X).predict(X)) > 0.95
+
+
+@pytest.mark.parametrize(("per_octave", "n"), [(2, 79), (4, 31), (8, 63)])
+def test_parts_of_octaves_are_those_of_comparisons(per_octave, n, rng):
+    ends = 2.0 ** (-np.arange(n, 0, -1) / per_octave)
+    edges = [ends, np.nextafter(ends, 0), np.nextafter(ends, 2)]
+    others = [0.0, 5e-324, 1e-310, 1.0, 2.0, 1e300, np.inf]
+    sizes = np.r_[*edges, others, 2.0 ** rng.uniform(-60, 60, 10_000)]
+    assert np.array_equal(parts_below(sizes, per_octave, n), np.searchsorted(ends, sizes))

@@ -2,13 +2,15 @@
 
 import itertools
 import math
+import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
-from sklearn_dptda.cluster import _dp_tree
+from sklearn_dptda.cluster import DPLloyd, DPMoG, _dp_tree
 from sklearn_dptda.cluster._mixture_density import DensityByRows, MixtureDensity
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
 from sklearn_dptda.privacy._fixed_point import ROUND_DOWN, ROUND_UP
@@ -21,7 +23,13 @@ from sklearn_dptda.rows._assignments import (
     nearest_to,
     row_products,
 )
-from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights, SecondMoments
+from sklearn_dptda.rows._moments import (
+    GaussianBudget,
+    LaplaceBudget,
+    MomentWeights,
+    SecondMoments,
+    _sums_by_cell,
+)
 from sklearn_dptda.rows._rows import Rows
 from tests.cluster._tables import case
 
@@ -438,3 +446,47 @@ def test_laplace_budget_rounds_against_the_loss(rng):
 def test_round_up_covers_five_roundings():
     assert Fraction(ROUND_UP) * (1 - Fraction(1, 2**53)) ** 5 > 1
     assert Fraction(ROUND_DOWN) * (1 + Fraction(1, 2**53)) ** 5 < 1
+
+
+@pytest.mark.parametrize("n_cells", [1, 2, 64, 65, 300])
+@pytest.mark.parametrize("scale", [1e9, 3.0, 2.0**-20])
+def test_sums_by_cell_are_those_of_integers(n_cells, scale, rng):
+    # With the least scale, sums exceed what floats represent exactly.
+    lattice = FixedPoint.for_scale(scale)
+    cells, values = rng.integers(0, n_cells, 3000), rng.uniform(-1, 1, (3000, 3))
+    found = _sums_by_cell(cells, n_cells, lattice, 0.7, np.asfortranarray(values))
+    expected = [[0] * 3 for _ in range(n_cells)]
+    for cell, row in zip(cells.tolist(), (0.7 * values).tolist(), strict=True):
+        for j, value in enumerate(row):
+            expected[cell][j] += math.trunc(Fraction(value) / Fraction(2) ** lattice.exponent)
+    assert found.dtype == np.int64 and found.tolist() == expected
+
+
+def test_rows_give_up_their_memory_only_if_nobody_keeps_them(rng):
+    X = rng.normal(size=(5000, 3))
+    given = Rows.of_array(X.copy())
+    made = given.map(np.negative)
+    kept = made.kept().map(np.negative, reuse=True)
+    assert made.sum(_total) == pytest.approx(-X.sum())
+    doubled = made.map(partial(np.multiply, 2.0), reuse=True)
+    assert doubled.sum(_total) == pytest.approx(-2 * X.sum())
+    # Rows whose memory was taken are refused, and not read.
+    with pytest.raises(ValueError, match="must read the same rows"):
+        made.sum(_total)
+    assert kept.sum(_total) == pytest.approx(X.sum()) == given.sum(_total)
+
+
+def _total(part):
+    return float(part.sum())
+
+
+@pytest.mark.parametrize("estimator", [DPLloyd, DPMoG])
+def test_fits_need_little_more_memory_than_one_copy_of_the_rows(estimator, rng):
+    X = rng.normal(size=(200_000, 8))
+    model = estimator(3, bounds=(-6, 6), random_state=0)
+    model.fit(X[:1000])
+    tracemalloc.start()
+    model.fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.3 * X.nbytes

@@ -5,6 +5,7 @@ import random
 from bisect import bisect_right
 from fractions import Fraction
 from functools import cache
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -61,6 +62,17 @@ class Scripted:
     def below(self, n):
         assert n == 2**64
         return self._further.pop(0)
+
+
+class Numbers:
+    """A source that gives the integers it is told, and keeps the limits it was asked for."""
+
+    def __init__(self, numbers):
+        self._numbers, self.limits = list(numbers), []
+
+    def below(self, n):
+        self.limits.append(n)
+        return self._numbers.pop(0)
 
 
 class Seeded:
@@ -311,7 +323,7 @@ def test_draws_have_the_law_of_opendp(kind, monkeypatch):
     assert surprise(kind, 6.5, np.array(oracle([0] * 20_000))) > 1e-6
     draw = getattr(NoiseSource(), f"discrete_{kind}")
     assert surprise(kind, 6.5, draw(6.5, 200_000)) > 1e-6
-    monkeypatch.setattr(_exact_draws, "_BULK", math.inf)
+    monkeypatch.setitem(_exact_draws.BULK, kind, math.inf)
     assert surprise(kind, 6.5, draw(6.5, 20_000)) > 1e-6
 
 
@@ -320,6 +332,15 @@ def test_many_integers_are_drawn_by_bins(seed, monkeypatch):
     used = []
     monkeypatch.setattr(BinnedLaw, "draw", lambda self, source, n: used.append(n) or np.zeros(n))
     for law in ("laplace", "gaussian"):
-        for n in (_exact_draws._BULK - 1, _exact_draws._BULK):
+        for n in (_exact_draws.BULK[law] - 1, _exact_draws.BULK[law]):
             getattr(NoiseSource(seed), f"discrete_{law}")(3.0, n)
-    assert used == [_exact_draws._BULK] * 2
+    assert used == list(_exact_draws.BULK.values())
+
+
+def test_candidates_come_in_every_order_equally_often():
+    orders = []
+    for draws in product(range(4), range(3), range(2), range(1)):
+        source = Numbers(draws)
+        orders.append(tuple(_exact_draws.ExactDraws(source)._candidates(4, again=False)))
+        assert source.limits == [4, 3, 2, 1]
+    assert sorted(orders) == sorted(permutations(range(4)))

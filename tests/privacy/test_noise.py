@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
-from sklearn_dptda.privacy._exact_draws import _BULK
+from sklearn_dptda.privacy._exact_draws import BULK
 from sklearn_dptda.privacy._noise import flip_numerator, spawn_seeds
 from tests._refusals import refuses
 from tests.privacy._randomized_response import randomized_response
@@ -80,8 +80,8 @@ def test_noise_source_draws_discrete_laws_at_their_scale(law, scale, seed):
 @pytest.mark.parametrize("law", ["discrete_laplace", "discrete_gaussian"])
 def test_noise_source_draws_few_integers_at_their_scale(law):
     # They are drawn one by one.
-    noise = NoiseSource(None)
-    draws = np.concatenate([getattr(noise, law)(3.0, _BULK - 1) for _ in range(N // _BULK)])
+    noise, few = NoiseSource(None), BULK[law.removeprefix("discrete_")] - 1
+    draws = np.concatenate([getattr(noise, law)(3.0, few) for _ in range(N // few)])
     assert fits(draws, law, 3.0)
     assert not fits(draws, law, 0.8 * 3.0)
     assert not fits(draws, law, 1.25 * 3.0)

@@ -162,3 +162,12 @@ def test_private_measure_refuses_bounds_of_unknown_columns():
 def test_private_measure_refuses_bad_options_unpaid(options, message):
     private = PrivateMeasure(bounds=(0, 1)).set_params(**options)
     refuses_unpaid(message, private.fit, blobs(50, 2, 0))
+
+
+@pytest.mark.parametrize("size", [math.inf, 1 << 9, 37, 300])
+def test_box_measure_cells_are_those_of_comparisons(size, rng):
+    axes, (line,) = tree_of([size], 9)
+    edges = [np.nextafter(line, 0), line, np.nextafter(line, 1), rng.random(2000)]
+    values = np.concatenate(edges)
+    expected = np.minimum(np.searchsorted(line, values, side="right") - 1, len(line) - 2)
+    assert np.array_equal(_box_measure.leaf_of(values[:, None], axes, [line]), expected)

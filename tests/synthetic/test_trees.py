@@ -423,3 +423,11 @@ def test_a_long_choice_of_pairs_is_announced(monkeypatch, rng):
     PrivateMeasure(1.0, (0, 1), random_state=0).fit(narrow)
     with pytest.warns(UserWarning, match=r"take about \d+ s\. Half of the columns"):
         PrivateMeasure(1.0, (0, 1), random_state=0).fit(wide)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 31, 32, 33])
+def test_drawn_cells_are_those_of_comparisons(n, rng):
+    lines = np.cumsum(rng.integers(0, 3, (50, n)).astype(float), axis=1)
+    rows, values = rng.integers(0, 50, 2000), rng.integers(-1, 4 * n, 2000) / 2
+    found = _tree_measure._numbers_up_to(values, lines, rows)
+    assert np.array_equal(found, (lines[rows] <= values[:, None]).sum(axis=1))
