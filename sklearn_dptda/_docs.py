@@ -163,7 +163,7 @@ FRAGMENTS = {
     "logarithms_of_columns": """
         logarithms_ : ndarray of shape (n_features,)
             Private scale ``s`` of each column that counts by its logarithm,
-            ``sign(x) log(1 + |x| / s)``; infinite for the other columns. Points and their
+            ``sign(x) log2(1 + |x| / s)``; infinite for the other columns. Points and their
             noise are in the units of the table. Lengths and covariances of such a column
             (``units_``, ``covariances_``) are those of its logarithm.
     """,

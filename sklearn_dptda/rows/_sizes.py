@@ -6,6 +6,7 @@ Proof: doc/theory/private_bounds.md, "Logarithms".
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -59,15 +60,17 @@ N_SIZES = _RULES.largest_exponent - _RULES.least_exponent + 1
 LARGEST_SIZE = 2.0**_RULES.largest_exponent
 # Share for the sizes, of the budget of a box.
 SIZES_SHARE = 0.15
-# Smallest divisor, which prevents divisions by zero.
-_TINY = 1e-300
+# Smallest divisor, which prevents divisions by zero, and largest ratio of a number to its scale.
+_TINY, _LARGEST_RATIO = 1e-300, 2.0**400
 
 
 @dataclass(frozen=True)
 class Logarithms:
-    """A monotone function of each column: ``sign(x) log(1 + |x| / scale)``, or none.
+    """A monotone function of each column: ``sign(x) log2(1 + |x| / scale)``, or none.
 
-    ``scales`` are released or public, and infinite where a column stays as it is.
+    Within an octave, the logarithm is a parabola, so that its slope is continuous. It is at most
+    .002 from log2, and the rounding of a row does not depend on other rows, which library functions
+    do not promise. ``scales`` are released or public, and infinite where a column stays as it is.
     """
 
     scales: FloatArray
@@ -95,34 +98,56 @@ class Logarithms:
 
     def of(self, X: FloatArray) -> FloatArray:
         """Logarithms of rows, each by itself."""
-        chosen = self.columns
-        if not chosen.any():
-            return X
-        out = np.array(X, dtype=float)
-        part = out[..., chosen]
-        out[..., chosen] = np.copysign(np.log1p(np.abs(part) / self.scales[chosen]), part)
-        return out
+        return self._applied(_log2, X)
 
     def back(self, X: FloatArray) -> FloatArray:
         """Points whose logarithms are given."""
+        return self._applied(_power_of_two, X)
+
+    def _applied(
+        self, function: Callable[[FloatArray, FloatArray], FloatArray], X: FloatArray
+    ) -> FloatArray:
         chosen = self.columns
         if not chosen.any():
             return X
         out = np.array(X, dtype=float)
         part = out[..., chosen]
-        out[..., chosen] = np.copysign(np.expm1(np.abs(part)) * self.scales[chosen], part)
+        out[..., chosen] = np.copysign(function(np.abs(part), self.scales[chosen]), part)
         return out
 
     def spreads_back(self, spreads: FloatArray, points: FloatArray) -> FloatArray:
         """Small spreads about points, of whose logarithms the spreads are given."""
-        slopes = np.where(self.columns, np.abs(points) + np.where(self.columns, self.scales, 0), 1)
-        return np.where(self.columns, spreads * slopes, spreads)
+        chosen, out = self.columns, np.array(spreads, dtype=float)
+        out[..., chosen] /= self._slopes(self.of(points))
+        return out
 
     def log_slopes(self, logarithms: FloatArray) -> FloatArray:
         """Log of the product of the slopes at rows of which the logarithms are given."""
-        chosen = self.columns
-        slopes = np.log(self.scales[chosen]) + np.abs(logarithms[:, chosen])
-        return -np.nansum(slopes, axis=1)
+        return np.nansum(np.log(self._slopes(logarithms)), axis=-1)
+
+    def _slopes(self, logarithms: FloatArray) -> FloatArray:
+        """Slopes of the columns that count by their logarithms."""
+        octaves, parts = _octaves_and_parts(np.abs(logarithms[..., self.columns]))
+        return (1 + (1 - 2 * parts) / 3) * 2.0**-octaves / self.scales[self.columns]
+
+
+def _log2(sizes: FloatArray, scales: FloatArray) -> FloatArray:
+    """Nearly ``log2(1 + sizes / scales)``, by operations that round each number alone."""
+    mantissas, exponents = np.frexp(1 + np.minimum(sizes, _LARGEST_RATIO * scales) / scales)
+    parts = 2 * mantissas - 1
+    return exponents - 1 + parts + parts * (1 - parts) / 3
+
+
+def _power_of_two(logarithms: FloatArray, scales: FloatArray) -> FloatArray:
+    """The inverse of :func:`_log2`."""
+    octaves, parts = _octaves_and_parts(np.minimum(logarithms, math.log2(_LARGEST_RATIO)))
+    return scales * (2.0**octaves * (1 + parts) - 1)
+
+
+def _octaves_and_parts(logarithms: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Octave of a number, and its place between the two powers of two, from 0 to 1."""
+    octaves = np.floor(logarithms)
+    return octaves, 2 - np.sqrt(4 - 3 * (logarithms - octaves))
 
 
 @dataclass(frozen=True)

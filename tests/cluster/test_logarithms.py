@@ -65,9 +65,19 @@ def test_logarithms_and_their_inverse():
     logarithms = Logarithms(scales)
     X = np.array([[0.0, -3.0, 1e9], [-2.0, np.nan, -7.0], [1e-9, 1e300, np.nan]])
     logs = logarithms.of(X)
-    np.testing.assert_allclose(logarithms.back(logs), X, rtol=1e-12)
+    np.testing.assert_allclose(logarithms.back(logs), X, rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(logs[:, 1], X[:, 1])
-    assert logs[1, 0] == -np.log(5.0)
+    assert logs[1, 0] == -(2 + 0.25 + 0.25 * 0.75 / 3)
+    sizes = np.geomspace(1e-3, 1e12, 100_001)
+    ours = Logarithms(np.ones(1)).of(sizes[:, None])[:, 0]
+    assert np.abs(ours - np.log2(1 + sizes)).max() < 0.002
+    assert (np.diff(ours) > 0).all()
+    # Each row rounds alone, wherever it is.
+    for start in range(1, 8):
+        part = Logarithms(np.ones(1)).of(sizes[start:1000:3, None])
+        assert np.array_equal(part[:, 0], ours[start:1000:3])
+    # Nothing overflows, and nothing becomes a missing value.
+    assert np.isfinite(Logarithms(np.full(1, 2.0**-41)).of(np.array([[1.7e308]]))).all()
     # Slopes by differences.
     step = 1e-6
     slopes = (logarithms.of(X + step) - logs)[1, [0, 2]] / step
@@ -151,8 +161,8 @@ def test_pictures_show_logarithms():
     private = DPMoGMorse(3, epsilon=4.0, random_state=0).fit(X)
     display = MixtureDensityDisplay.from_estimator(private, grid_resolution=40)
     scale = private.logarithms_[0]
-    assert display.ax_.get_xlabel() == f"log(1 + feature 0 / {scale:g})"
+    assert display.ax_.get_xlabel() == f"log2(1 + feature 0 / {scale:g})"
     assert set(np.unique(display.regions)) == {0, 1, 2}
     low, high = display.ax_.get_xlim()
-    logs = np.log1p(private.modes_[:, 0] / scale)
+    logs = np.log2(1 + private.modes_[:, 0] / scale)
     assert low < logs.min() and logs.max() < high < 30
