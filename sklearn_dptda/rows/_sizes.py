@@ -69,7 +69,7 @@ class Logarithms:
     """A monotone function of each column: ``sign(x) log2(1 + |x| / scale)``, or none.
 
     Within an octave, the logarithm is a parabola, so that its slope is continuous. It is at most
-    .002 from log2, and the rounding of a row does not depend on other rows, which library functions
+    .01 from log2, and the rounding of a row does not depend on other rows, which library functions
     do not promise. ``scales`` are released or public, and infinite where a column stays as it is.
     """
 

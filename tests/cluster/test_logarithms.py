@@ -70,7 +70,7 @@ def test_logarithms_and_their_inverse():
     assert logs[1, 0] == -(2 + 0.25 + 0.25 * 0.75 / 3)
     sizes = np.geomspace(1e-3, 1e12, 100_001)
     ours = Logarithms(np.ones(1)).of(sizes[:, None])[:, 0]
-    assert np.abs(ours - np.log2(1 + sizes)).max() < 0.002
+    assert np.abs(ours - np.log2(1 + sizes)).max() < 0.01
     assert (np.diff(ours) > 0).all()
     # Each row rounds alone, wherever it is.
     for start in range(1, 8):
