@@ -146,10 +146,11 @@ FRAGMENTS = {
             Public lower and upper bounds of the columns, in the units of the columns.
             Rows are clipped to them. A dict gives pairs for some of the columns, by
             name. Bounds that you do not give are estimated privately, for at most a
-            fifth of the privacy budget. Clusterings spend at most a tenth of it on
+            fifth of the privacy budget. Clusterings spend about a tenth of it on
             narrower bounds within the ones that you give, if there are enough rows.
             Generous bounds of one column then do not decide which rows are close to
-            each other.
+            each other. Rows far outside the bounds that were found are left out if they
+            are no cluster, which costs a fiftieth (with Laplace noise, a twenty-fifth).
     """,
     "bounds_of_rows": """
         bounds_ : tuple of two ndarray of shape (n_features,)
@@ -163,7 +164,7 @@ FRAGMENTS = {
     "logarithms_of_columns": """
         logarithms_ : ndarray of shape (n_features,)
             Private scale ``s`` of each column that counts by its logarithm,
-            ``sign(x) log2(1 + |x| / s)``; infinite for the other columns. Points and their
+            ``sign(x) log2(1 + |x| / s)``; zero for the other columns. Points and their
             noise are in the units of the table. Lengths and covariances of such a column
             (``units_``, ``covariances_``) are those of its logarithm.
     """,

@@ -152,10 +152,8 @@ class Cluster(_RowCommand):
 
     def _logarithms(self):
         """Return the scales of columns that count by their logarithms, if there are any."""
-        scales = getattr(self.private, "logarithms_", np.array([np.inf]))
-        if np.isinf(scales).all():
-            return {}
-        return {"logarithms": [None if np.isinf(scale) else scale for scale in scales]}
+        scales = getattr(self.private, "logarithms_", np.zeros(1))
+        return {"logarithms": scales} if scales.any() else {}
 
     def _noise(self):
         """Return one line about the privacy noise, from private output and public scales."""

@@ -275,7 +275,8 @@ class DPToMATo(PrivateRowsEstimator):
         # Rows that are clipped to an end count with the nearest integer.
         first, last = math.floor(box.low[j] + 0.5), math.ceil(box.high[j] - 0.5)
         n_integers = last - first + 1
-        if n_integers < _FEWEST_INTEGERS or not rows.columns.is_integer(j):
+        whole = rows.columns.is_integer(j) and not self._logarithms.columns[j]
+        if n_integers < _FEWEST_INTEGERS or not whole:
             edges = box.points(np.linspace(-1.0, 1.0, n + 1)[:, None])[:, j].copy()
             return _Axis(edges, -1.0, n / 2)
         usual = self.n_bins is None and len(box.low) in _BINS

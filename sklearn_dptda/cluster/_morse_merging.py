@@ -101,9 +101,12 @@ class MergedModesMixin:
             density = MixtureDensity(*parameters)
             groups = groups_that_cross(density, self.component_labels_, int(self.n_clusters))
         if groups is not None:
-            weights = np.zeros((tree.n_modes, int(self.n_clusters)))
+            weights = np.zeros((tree.n_modes, int(groups.max()) + 1))
             np.add.at(weights, (tree.owners, groups), density.weights)
-            self.component_labels_, self.mode_labels_ = groups, weights.argmax(axis=1)
+            # Clusters are numbered by their highest modes.
+            order = np.argsort((weights > 0).argmax(axis=0), kind="stable")
+            self.component_labels_ = np.argsort(order)[groups]
+            self.mode_labels_ = weights[:, order].argmax(axis=1)
         self.n_clusters_ = int(self.component_labels_.max()) + 1
 
     def _finds_number(self) -> bool:

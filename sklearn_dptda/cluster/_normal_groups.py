@@ -85,7 +85,7 @@ def groups_that_cross(density: MixtureDensity, labels: IntArray, n_groups: int) 
     ``labels`` are clusters of the components. The groups are the same for other units of the
     columns.
     """
-    if n_groups < 2 or len(set(labels.tolist())) < n_groups:
+    if not 2 <= n_groups <= density.n_components:
         return None
     density = _standardised(density)
     sums = _Sums.of(density)
@@ -93,7 +93,7 @@ def groups_that_cross(density: MixtureDensity, labels: IntArray, n_groups: int) 
     points = _points(density)
     height = -density.height(points).mean()
     nats, others = (
-        float(height + sums.grouped(each, n_groups).density().height(points).mean())
+        float(height + sums.grouped(each, int(each.max()) + 1).density().height(points).mean())
         for each in (groups, labels)
     )
     return groups if nats < min(_MOST_NATS, _MOST_SHARE * others) else None

@@ -211,7 +211,7 @@ class MixtureDensityDisplay(Display):
         x, y = [f"feature {j}" if names is None else str(names[j]) for j in self.columns]
         scales = Logarithms.learnt_by(self.estimator, len(_density(self.estimator).means.T)).scales
         x, y = [
-            name if math.isinf(scale) else f"log2(1 + {name} / {scale:g})"
+            name if scale == 0 else f"log2(1 + {name} / {scale:g})"
             for name, scale in zip((x, y), scales[self.columns], strict=True)
         ]
         ax.set(xlim=self.axes[0][[0, -1]], ylim=self.axes[1][[0, -1]], xlabel=x, ylabel=y)

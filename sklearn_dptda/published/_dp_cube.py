@@ -45,8 +45,6 @@ class Candidates:
     exact in any order, and the costs of a record do not depend on other records.
     """
 
-    _adapts_to_columns = False
-
     def __init__(self, points, radius):
         self.points, self.radius = points, radius
         steps = self._round(points)
@@ -243,6 +241,8 @@ class DPCube(PrivateKMeans):
     # choice. Studies of single swaps change these numbers in subclasses.
     _n_axes = 6
     _n_swaps_per_cluster = 2
+
+    _adapts_to_columns = False
 
     def __init__(
         self,

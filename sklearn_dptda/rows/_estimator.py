@@ -27,7 +27,7 @@ from sklearn_dptda.privacy._guarantee import all_of_one_person
 from sklearn_dptda.privacy._noise import LARGEST_SCALE, public_generator
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
-from sklearn_dptda.rows._far_rows import without_far_rows
+from sklearn_dptda.rows._far_rows import far_ends, without_far_rows
 from sklearn_dptda.rows._localisation import rows_for_box
 from sklearn_dptda.rows._moments import KEPT, FitBudget, GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._public_box import BOUNDS_SHARE, PublicBox, Search
@@ -449,26 +449,35 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         """Release the share of rows outside the bounds.
 
         Returns the rows without those that are left out, the remaining budget, the noisy number of
-        all rows, and a warning, if there is one.
+        these rows, and a warning, if there is one.
         """
-        outside = rows.sum(partial(count_beyond, low=box.low, high=box.high))
+        ends = [(box.low, box.high)]
+        adapts = self._adapts_to_columns and public.is_wider_than(box)
+        near = public.clipped(rows) if adapts else rows
+        if adapts:
+            ends.append(far_ends(box))
+        beyond = [
+            each.sum(partial(count_beyond, low=low, high=high))
+            for each, (low, high) in zip((rows, near), ends, strict=False)
+        ]
+        # Rows inside, outside, and far outside.
+        counts = -np.diff([rows.n_rows, *beyond, 0])
         share = _SHARES_OF_CLIPPED_COUNT[budget.norm]
-        noisy, deviation = budget.noisy_counts(np.array([rows.n_rows - outside, outside]), 1, share)
+        noisy, deviation = budget.noisy_counts(counts, 1, share)
         budget, n, left_out = budget.rest(share), max(noisy.sum(), 1.0), False
-        self.clipped_share_ = float(np.clip(noisy[1] / n, 0.0, 1.0))
-        if self._adapts_to_columns and public.is_wider_than(box):
-            near, budget, left_out = without_far_rows(
-                public.clipped(rows), box, budget, noisy[1], deviation, n
-            )
+        outside = noisy[1:].sum()
+        self.clipped_share_ = float(np.clip(outside / n, 0.0, 1.0))
+        if adapts:
+            near, budget, left_out = without_far_rows(near, box, budget, noisy[2], deviation, n)
             rows = near if left_out else rows
         remarks = []
-        if many_clipped(noisy[1], deviation, n):
-            how = "left out" if left_out else "clipped to them"
+        if many_clipped(outside, deviation, n):
+            how = "clipped to them, or left out" if left_out else "clipped to them"
             remarks.append(
                 f"{self.clipped_share_:.0%} of the rows lie outside the bounds and are {how}: give "
                 f"{public.remedy(box)}."
             )
-        return rows, budget, n, remarks
+        return rows, budget, n - noisy[2] if left_out else n, remarks
 
     def _count_missing(self, rows: Rows, n: float, budget: FitBudget) -> tuple[Rows, FitBudget]:
         """Release the share of missing values of each column, if there may be any.
@@ -503,7 +512,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _rows(self, X: ArrayLike) -> FloatArray:
         """Rows that are to be assigned to the learnt components, with their logarithms."""
-        return self._logarithms.of(self._rows_as_given(X))
+        rows = self._rows_as_given(X)
+        return self._logarithms.of(rows)
 
     def _rows_as_given(self, X: ArrayLike) -> FloatArray:
         """Check rows that are to be assigned to the learnt components."""

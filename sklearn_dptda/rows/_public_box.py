@@ -28,8 +28,8 @@ Search: TypeAlias = Callable[
 BOUNDS_SHARE, _SHARE_WITHIN = 0.2, 0.1
 # Units of more unequal columns could not be computed with in floating-point numbers.
 _LEAST_RATIO = 1e-9
-# Largest part of the bounds of a column of one sign that has the other sign.
-_OTHER_SIGN = 1 / 8
+# Largest end of the bounds of a column over decades that is nearer to zero, as a part of the other.
+_FEW = 1 / 8
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,8 @@ class PublicBox:
         for columns, share in ((private, BOUNDS_SHARE), (self._over_decades, _SHARE_WITHIN)):
             if columns.any():
                 share *= SIZES_SHARE
-                sizes = Sizes.release(rows.selected(np.flatnonzero(columns)), budget, share)
+                part = self.clipped(rows).selected(np.flatnonzero(columns))
+                sizes = Sizes.release(part, budget, share)
                 budget = budget.rest(share)
                 if self.logarithms:
                     logarithms.scales[columns] = sizes.scales()
@@ -126,9 +127,8 @@ class PublicBox:
     @property
     def _over_decades(self) -> BoolArray:
         """Mask of public columns whose bounds allow for one sign and for decades."""
-        few = _OTHER_SIGN * np.maximum(np.abs(self.low), np.abs(self.high))
-        one_sign: BoolArray = (self.low >= -few) | (self.high <= few)
-        return one_sign & self.logarithms
+        near, far = np.sort(np.abs([self.low, self.high]), axis=0)
+        return (near <= far * _FEW) & (self.low < self.high) & self.logarithms
 
     def in_logarithms(self, logarithms: Logarithms) -> Self:
         """The same box, in the logarithms of the columns that count by these."""

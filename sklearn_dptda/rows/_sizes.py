@@ -70,7 +70,7 @@ class Logarithms:
 
     Within an octave, the logarithm is a parabola, so that its slope is continuous. It is at most
     .01 from log2, and the rounding of a row does not depend on other rows, which library functions
-    do not promise. ``scales`` are released or public, and infinite where a column stays as it is.
+    do not promise. ``scales`` are released or public, and zero where a column stays as it is.
     """
 
     scales: FloatArray
@@ -78,7 +78,7 @@ class Logarithms:
     @classmethod
     def none(cls, n_features: int) -> Self:
         """All columns stay as they are."""
-        return cls(np.full(n_features, np.inf))
+        return cls(np.zeros(n_features))
 
     @classmethod
     def learnt_by(cls, estimator: Any, n_features: int) -> Self:
@@ -90,7 +90,8 @@ class Logarithms:
     @property
     def columns(self) -> BoolArray:
         """Mask of the columns that count by their logarithms."""
-        return np.isfinite(self.scales)
+        chosen: BoolArray = self.scales > 0
+        return chosen
 
     def selected(self, chosen: BoolArray | IntArray) -> "Logarithms":
         """Those of some columns."""
@@ -173,21 +174,21 @@ class Sizes:
         return np.where(np.isnan(largest), 1.0, largest)
 
     def scales(self) -> FloatArray:
-        """Scales of the logarithms of the columns, infinite for those that stay as they are."""
+        """Scales of the logarithms of the columns, zero for those that stay as they are."""
         return np.array([self._scale(*column) for column in self.counts])
 
     def _scale(self, negative: FloatArray, others: FloatArray) -> float:
-        """Scale of the logarithm of a column with hardly any numbers of one sign, or infinity."""
+        """Scale of the logarithm of a column with hardly any numbers of one sign, or zero."""
         sides = [(side, _octaves(side, self.deviation)) for side in (negative, others)]
         sides.sort(key=lambda side: side[0][slice(*side[1])].sum())
         (few, run), (most, (first, stop)) = sides
         if first == stop:
-            return math.inf
+            return 0.0
         # In increasing order. Zeros are below the first octave.
         counts = np.maximum(most[first:stop], 0.0)[::-1]
         zeros, sizes = max(float(others[-1]), 0.0), counts.sum()
         if few[slice(*run)].sum() > _RULES.other_sign * (zeros + sizes):
-            return math.inf
+            return 0.0
         exponents = float(_RULES.largest_exponent - stop) + np.arange(len(counts) + 1)
         sums = np.r_[0.0, np.cumsum(counts)]
         least, scale = (
@@ -199,7 +200,7 @@ class Sizes:
         octaves = math.log2(quantiles[2] / max(quantiles[0], least))
         gain = _skewness(quantiles) - abs(_skewness(np.log1p(quantiles / least)))
         enough = _RULES.octaves if gain >= _RULES.less_skewed else _RULES.many_octaves
-        return scale if octaves >= enough else math.inf
+        return scale if octaves >= enough else 0.0
 
 
 def _skewness(quantiles: FloatArray) -> float:

@@ -36,34 +36,53 @@ def test_a_far_row_has_one_place(adjacency):
 
 
 def test_places_by_hand():
-    rows = np.array([[0.5, -0.9], [1.5, 0.0], [-3.0, 2.0], [0.0, 100.0], [np.nan, -5.0]])
+    rows = np.array([[0.5, -0.9], [1.5, 0.0], [-3.0, 2.0], [0.0, 100.0], [np.nan, -9.0]])
     counts = _of_places(rows, LOW, HIGH).reshape(2, 2, -1)
-    expected = np.zeros((2, 2, 7), dtype=int)
-    # Distances of 1.5, 3, 100 and 5 half widths, from the middle.
-    expected[0, 1, 0] = expected[0, 0, 1] = expected[1, 1, 3] = expected[1, 0, 1] = 1
+    expected = np.zeros((2, 2, 6), dtype=int)
+    # Distances of 3, 100 and 9 half widths, from the middle. At 1.5, no row is far.
+    expected[0, 0, 0] = expected[1, 1, 2] = expected[1, 0, 1] = 1
     np.testing.assert_array_equal(counts, expected)
 
 
-def far(X):
-    rows, box = Rows.of_array(X), Box.centred(LOW, HIGH)
-    outside = int((np.abs(X) > 1).any(axis=1).sum())
-    budget = seeded("l2", 0)
-    return without_far_rows(rows, box, budget, float(outside), 5.0, float(len(X)))
+def far(*parts):
+    X, box = np.concatenate(parts), Box.centred(LOW, HIGH)
+    n_far = float((np.abs(X) > 2).any(axis=1).sum())
+    return without_far_rows(Rows.of_array(X), box, seeded("l2", 0), n_far, 5.0, float(len(X)))
 
 
 def test_rows_in_all_directions_are_left_out_and_a_far_cluster_stays():
     rng = np.random.default_rng(0)
     inside = rng.uniform(-1, 1, (9000, 2))
-    around = rng.uniform(-50, 50, (1000, 2))
-    cluster = np.array([30.0, -20.0]) + rng.standard_normal((1000, 2))
-    rows, _, left_out = far(np.concatenate([inside, around]))
+    around = rng.uniform(-50, 50, (600, 2))
+    cluster = np.array([30.0, -20.0]) + rng.standard_normal((400, 2))
+    rows, _, left_out = far(inside, around)
     assert left_out and 9000 <= rows.sum(len) < 9010
-    rows, budget, left_out = far(np.concatenate([inside, cluster]))
-    assert not left_out and rows.sum(len) == 10_000
-    # The question has been paid for in both cases.
-    assert budget.total < seeded("l2", 0).total
-    rows, budget, left_out = far(inside)
-    assert not left_out and budget.total == seeded("l2", 0).total
+    # Each pass still knows of all rows.
+    assert rows.n_rows == 9600
+    for others in ([], [around]):
+        rows, budget, left_out = far(inside, cluster, *others)
+        assert not left_out and rows.sum(len) == rows.n_rows
+        # The question has been paid for.
+        assert budget.total < seeded("l2", 0).total
+    # Neither few rows nor many are asked for.
+    for n in (20, 3000):
+        _, budget, left_out = far(inside, rng.uniform(-50, 50, (n, 2)))
+        assert not left_out and budget.total == seeded("l2", 0).total
+
+
+@pytest.mark.parametrize("make", [DPLloyd, DPMoGMorse, DPToMATo])
+def test_no_row_may_be_left(make):
+    # Neighbours of which one has no row within the box: both are released.
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((2000, 4))
+    wrong = rng.random(Z.shape) < 0.1
+    wrong[np.arange(2000), rng.integers(4, size=2000)] = True
+    Z[wrong] = 1000 * rng.standard_normal(wrong.sum())
+    for X in (Z, np.vstack([Z, np.zeros(4)])):
+        make(2, epsilon=8.0, random_state=0).fit(X)
+    no_rows = Rows.of_array(Z).within(2e6 * np.ones(4), 3e6 * np.ones(4))
+    assert no_rows.sum(len) == 0 and no_rows.map(np.abs).sum(len) == 0
+    assert no_rows.onto(lambda X: X[:, :2], 2).sum(lambda X: X.sum(axis=0)).shape == (2,)
 
 
 def test_missing_values_and_people_are_no_reason():
@@ -97,13 +116,15 @@ def test_chunks_have_the_same_result():
 
 
 def test_rows_beyond_given_bounds_are_clipped():
-    # The bounds are as tight as the found ones, so that no row is outside of them once clipped.
+    # Rows outside given bounds count as if they were at these.
     X, _ = clusters(5000, 0, 0.2)
-    with pytest.warns(NoiseWarning, match=r"lie outside the bounds and are clipped to them"):
+    with pytest.warns(NoiseWarning, match=r"lie outside the bounds and are clipped to them:"):
         DPLloyd(3, 4.0, bounds=([-2, -2], [6, 6]), random_state=0).fit(X)
 
 
 def test_the_warning_says_what_is_left_out():
     X, _ = clusters(5000, 0, 0.15)
-    with pytest.warns(NoiseWarning, match=r"\d+% of the rows lie outside .* and are left out"):
+    with pytest.warns(
+        NoiseWarning, match=r"\d+% of the rows lie outside .* clipped to them, or left out"
+    ):
         DPLloyd(3, 8.0, random_state=0).fit(X)

@@ -6,6 +6,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPToMATo, DPTree, MorseMerging
 from sklearn_dptda.privacy.neighbours import row_neighbours
+from sklearn_dptda.published import DPCube
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.rows._sizes import Logarithms, Sizes, _of_sizes
 from tests.cluster._tables import seeded
@@ -41,13 +42,13 @@ def test_columns_over_decades_count_by_their_logarithms(name, norm):
     law, expected = LAWS[name]
     X = np.column_stack([law(np.random.default_rng(seed), 5000) for seed in range(4)])
     sizes = Sizes.release(Rows.of_array(X.astype(float)), seeded(norm, 0), 0.2)
-    assert np.array_equal(np.isfinite(sizes.scales()), np.full(4, expected))
+    assert np.array_equal(sizes.scales() > 0, np.full(4, expected))
 
 
 def test_noise_alone_has_no_logarithms_and_no_size():
     X = np.full((20, 30), 1e5)
     sizes = Sizes.release(Rows.of_array(X), seeded("l2", 0), 1e-4)
-    assert np.isinf(sizes.scales()).all()
+    assert not sizes.scales().any()
     assert (sizes.largest() == 1).all()
 
 
@@ -61,7 +62,7 @@ def test_a_row_has_one_size_in_each_column(adjacency):
 
 
 def test_logarithms_and_their_inverse():
-    scales = np.array([0.5, np.inf, 1024.0])
+    scales = np.array([0.5, 0.0, 1024.0])
     logarithms = Logarithms(scales)
     X = np.array([[0.0, -3.0, 1e9], [-2.0, np.nan, -7.0], [1e-9, 1e300, np.nan]])
     logs = logarithms.of(X)
@@ -102,9 +103,10 @@ def test_groups_of_amounts_are_found(estimator, given):
     X, y = amounts(5000, 0)
     bounds = ([0.0, 0.0], [2e6, 24.0]) if given else None
     private = estimator.set_params(bounds=bounds).fit(X)
-    assert np.array_equal(np.isfinite(private.logarithms_), [True, False])
+    assert np.array_equal(private.logarithms_ > 0, [True, False])
     assert adjusted_rand_score(y, private.predict(X)) > 0.95
     # Points are in the units of the table.
+    assert getattr(private, "coreset_", X)[:, 0].max() > 1e4
     high = private.bounds_[1]
     assert high[0] > 1e5 and high[1] < 40
     name = "modes_" if hasattr(private, "modes_") else "cluster_centers_"
@@ -117,7 +119,30 @@ def test_public_units_have_no_logarithms(estimator):
     X, _ = amounts(3000, 0)
     for units in ("bounds", [1e4, 1.0]):
         estimator.set_params(units=units, bounds=([0.0, 0.0], [2e6, 24.0]), random_state=0)
-        assert np.isinf(estimator.fit(X).logarithms_).all()
+        assert not estimator.fit(X).logarithms_.any()
+
+
+def test_rows_are_clipped_to_given_bounds_before_their_sizes_are_released():
+    rng = np.random.default_rng(0)
+    ages = np.column_stack([rng.uniform(20, 90, 5000), rng.normal(size=5000)])
+    ages[rng.random(5000) < 0.15, 0] = 1e9
+    assert (
+        not DPLloyd(2, 4.0, bounds=([0, -5], [100, 5]), random_state=0).fit(ages).logarithms_.any()
+    )
+
+
+def test_whole_amounts_have_as_many_cells_as_others():
+    X = np.rint(amounts(5000, 0)[0][:, :1])
+    cells = [
+        len(DPToMATo(3, 2.0, bounds=(0, 1e7), random_state=0).fit(each).edges_[0])
+        for each in (X, X.astype(int))
+    ]
+    assert cells[0] == cells[1]
+
+
+def test_published_estimators_take_no_logarithms():
+    X, _ = amounts(3000, 0)
+    assert not hasattr(DPCube(3, 2.0, random_state=0).fit(X), "logarithms_")
 
 
 def test_bounds_of_both_signs_cost_nothing():
@@ -135,7 +160,7 @@ def test_bounds_of_both_signs_cost_nothing():
 def test_densities_are_those_of_the_table():
     X, _ = amounts(5000, 1)
     private = DPMoG(4, epsilon=4.0, random_state=0).fit(X[:, :1])
-    assert np.isfinite(private.logarithms_).all()
+    assert private.logarithms_.all()
     nodes = np.geomspace(1e-6, 1e12, 200_001) - 1e-6
     density = np.exp(private.score_samples(nodes[:, None]))
     below = np.exp(private.score_samples(-nodes[:, None]))
