@@ -146,10 +146,11 @@ FRAGMENTS = {
             Public lower and upper bounds of the columns, in the units of the columns.
             Rows are clipped to them. A dict gives pairs for some of the columns, by
             name. Bounds that you do not give are estimated privately, for at most a
-            fifth of the privacy budget. Clusterings spend at most a tenth of it on
+            fifth of the privacy budget. Clusterings spend about a tenth of it on
             narrower bounds within the ones that you give, if there are enough rows.
             Generous bounds of one column then do not decide which rows are close to
-            each other.
+            each other. Rows far outside the bounds that were found are left out if they
+            are no cluster, which costs a fiftieth (with Laplace noise, a twenty-fifth).
     """,
     "bounds_of_rows": """
         bounds_ : tuple of two ndarray of shape (n_features,)
@@ -159,6 +160,13 @@ FRAGMENTS = {
         units_ : ndarray of shape (n_features,)
             Length of each column that counts as one: half the width of an interval that
             contains ``bounds_``, the private unit of a clustering, or the side of a cell.
+    """,
+    "logarithms_of_columns": """
+        logarithms_ : ndarray of shape (n_features,)
+            Private scale ``s`` of each column that counts by its logarithm,
+            ``sign(x) log2(1 + |x| / s)``; zero for the other columns. Points and their
+            noise are in the units of the table. Lengths and covariances of such a column
+            (``units_``, ``covariances_``) are those of its logarithm.
     """,
     "row_adjacency": """
         adjacency : {"add-remove", "replace-one"}, default="add-remove"
@@ -181,8 +189,10 @@ FRAGMENTS = {
         units : {"columns", "bounds"} or array-like of shape (n_features,), default="columns"
             How distances measure the columns. ``"columns"``: by private intervals and
             correlations, so that columns that have no part in the clusters, such as
-            flags, do not decide. ``"bounds"``: by the widths of ``bounds``; equal widths
-            mean one unit. An array contains public lengths that count as one.
+            flags, do not decide, and columns of one sign over decades, such as amounts,
+            by their logarithms (``logarithms_``). ``"bounds"``: by the widths of
+            ``bounds``; equal widths mean one unit. An array contains public lengths that
+            count as one.
     """,
     "groups_of_fit": """
         groups : array-like of shape (n_samples,), default=None

@@ -150,6 +150,11 @@ class Cluster(_RowCommand):
         centres = shares / shares.sum(axis=1, keepdims=True) @ means
         return {"cluster_weights": totals[:, 0], "cluster_means": centres}
 
+    def _logarithms(self):
+        """Return the scales of columns that count by their logarithms, if there are any."""
+        scales = getattr(self.private, "logarithms_", np.zeros(1))
+        return {"logarithms": scales} if scales.any() else {}
+
     def _noise(self):
         """Return one line about the privacy noise, from private output and public scales."""
         private, noise = self.private, self._components()[2].max(axis=0)
@@ -172,6 +177,10 @@ class Cluster(_RowCommand):
         yield f"{len(sums)} cluster(s) of weight {', '.join(sums)}"
         yield self._noise()
         yield f"share of rows outside the bounds: {self.private.clipped_share_:.2g}"
+        if scales := self._logarithms():
+            columns = zip(self.column_names(), scales["logarithms"], strict=True)
+            names = ", ".join(f"{name} (from {scale:g} on)" for name, scale in columns if scale)
+            yield f"columns that count by their logarithms: {names}"
         if _keeps_gaps(self.private):
             yield f"largest share of missing cells: {self.private.missing_share_.max():.2g}"
 
@@ -192,6 +201,7 @@ class Cluster(_RowCommand):
             **{k: getattr(private, f"{k}_") for k in shapes if hasattr(private, f"{k}_")},
             "bounds": list(private.bounds_),
             "units": private.units_,
+            **self._logarithms(),
             "clipped_share": private.clipped_share_,
             **({"missing_share": private.missing_share_} if _keeps_gaps(private) else {}),
         }

@@ -1,7 +1,6 @@
 """A Gaussian mixture under differential privacy."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, Literal, TypeAlias, cast
@@ -88,6 +87,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     %(mixture_covariances)s
     %(noise_of_components)s
     %(bounds_of_rows)s
+    %(logarithms_of_columns)s
     %(share_of_missing_values)s
     %(fit_guarantee_and_columns)s
 
@@ -138,7 +138,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         "missing": ["boolean", list, tuple],
     }
     _search: Search | None = staticmethod(box_within)
-    _has_mixture = True
+    _has_mixture = _adapts_to_columns = True
     # Whether there are more components than clusters, which are merged afterwards.
     _merges_components = False
     # Number of k-means steps, and of mixture steps; None: as many as private numbers allow for.
@@ -232,7 +232,9 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         scale = 1.0 if data is None else data.scales
         parameters = in_units(clusters, covariances)
         self.weights_noise_, self.within_noise_ = clusters.sd_weights, clusters.within_noise
-        self.means_noise_ = self._box.unit * scale * clusters.sd_centres
+        noise = self._box.unit * scale * clusters.sd_centres
+        points = self._logarithms.back(parameters[1])
+        self.means_noise_ = self._logarithms.spreads_back(noise, points)
         redraw = None if redrawn is None else lambda: in_units(*redrawn().components())
         self._keep(*parameters, redraw=redraw)
 
@@ -244,12 +246,12 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         redraw: Callable[[], Parameters] | None = None,
     ) -> None:
         """Keep private parameters. ``redraw`` returns them with as much noise added again."""
-        self.weights_, self.means_ = weights, means
+        self.weights_, self.means_ = weights, self._logarithms.back(means)
         self.covariances_ = compact(covariances, self.covariance_type)
 
     def _public_box(self, n_features: int) -> PublicBox:
         box = super()._public_box(n_features)
-        return replace(box, units=self.units, one_unit=self.covariance_type == "spherical")
+        return box.with_units(self.units, self.covariance_type == "spherical")
 
     def _n_start(self) -> int | None:
         """Number of components that the steps start from; None if it is estimated."""
@@ -275,9 +277,11 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         %(one_number_for_each_row)s
         """
         rows = self._rows(X)
+        # Densities are those of the columns as they are given.
+        slopes = self._logarithms.log_slopes(rows)
         if np.isnan(rows).any():
-            return logsumexp(self._mixture().log_joint_of_known(rows), axis=1)
-        return self._given_mixture().score_samples(rows)
+            return logsumexp(self._mixture().log_joint_of_known(rows), axis=1) + slopes
+        return self._given_mixture().score_samples(rows) + slopes
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Mean log density of rows under the private mixture. It is *not* private.
@@ -351,7 +355,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         shares, missing = getattr(self, "missing_share_", None), None
         if shares is not None and shares.any():
             missing = rng.random_sample(rows.shape) < shares
-        return self._columns.of_numbers(rows, self._box.low, self._box.high, missing)
+        rows = self._logarithms.back(rows)
+        return self._columns.of_numbers(rows, *self.bounds_, missing)
 
 
 def _reflected(rows: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:

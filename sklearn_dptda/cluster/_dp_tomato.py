@@ -136,6 +136,7 @@ class DPToMATo(PrivateRowsEstimator):
     scale_ : float
         Standard deviation of the smoothing that separates parts best, in cells.
     %(bounds_of_rows)s
+    %(logarithms_of_columns)s
     %(fit_guarantee_and_columns)s
 
     See Also
@@ -218,6 +219,8 @@ class DPToMATo(PrivateRowsEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
+    _adapts_to_columns = True
+
     def _check_columns(self, columns: Columns) -> None:
         n_features = len(columns.names)
         if n_features > _MAX_FEATURES:
@@ -272,7 +275,8 @@ class DPToMATo(PrivateRowsEstimator):
         # Rows that are clipped to an end count with the nearest integer.
         first, last = math.floor(box.low[j] + 0.5), math.ceil(box.high[j] - 0.5)
         n_integers = last - first + 1
-        if n_integers < _FEWEST_INTEGERS or not rows.columns.is_integer(j):
+        whole = rows.columns.is_integer(j) and not self._logarithms.columns[j]
+        if n_integers < _FEWEST_INTEGERS or not whole:
             edges = box.points(np.linspace(-1.0, 1.0, n + 1)[:, None])[:, j].copy()
             return _Axis(edges, -1.0, n / 2)
         usual = self.n_bins is None and len(box.low) in _BINS
@@ -285,27 +289,36 @@ class DPToMATo(PrivateRowsEstimator):
     def _units_of_cells(self, box):
         """Lengths that count as one, which are public; None if they are unknown."""
         public = self._public_units(len(box.low))
+        low, high = self._given_bounds(public)
         alike = any(
             sides.max() <= _ONE_UNIT * sides.min() * (1 + 1e-9)
-            for sides in (public.high - public.low, box.high - box.low)
+            for sides in (high - low, box.high - box.low)
         )
         alike &= self.n_bins is None
         return np.ones(len(box.low)) if public.lengths is None and alike else public.lengths
 
+    def _given_bounds(self, public):
+        """Public bounds, in the logarithms of the columns that count by these."""
+        return self._logarithms.of(public.low), self._logarithms.of(public.high)
+
+    def _public_box(self, n_features):
+        box = super()._public_box(n_features)
+        return replace(box, logarithms=box.with_units(self.units).logarithms)
+
     def _public_units(self, n_features):
         """The public box, in the units of the cells. Rows are not, since cells fill the box."""
-        return replace(self._public_box(n_features), units=self.units)
+        return self._public_box(n_features).with_units(self.units)
 
     def _bins_of_cube(self, rows, budget, box):
         """Cells along each axis if all axes are equally long, and the budget that is left."""
         d = rows.n_features
         if self.n_bins is not None or d not in _BINS:
             return self._bins(d), budget
-        counts, deviation = budget.noisy_counts(np.array([rows.n_rows]), 1, _COUNT_SHARE)
+        counts, deviation = budget.noisy_counts(np.array([rows.sum(len)]), 1, _COUNT_SHARE)
         # The scale that Laplace noise would have with the whole budget.
         scale = _COUNT_SHARE * deviation / math.sqrt(2)
-        given = self._public_box(d)
-        found = not (box.high - box.low > _NARROWER * (given.high - given.low)).all()
+        low, high = self._given_bounds(self._public_box(d))
+        found = not (box.high - box.low > _NARROWER * (high - low)).all()
         fine_from = _FINE_IN_FOUND if found else _FINE_FOR_GIVEN
         coarse, bins, fine = _BINS[d]
         if counts[0] < _COARSE_BELOW * scale:
@@ -332,8 +345,11 @@ class DPToMATo(PrivateRowsEstimator):
     def _learn(self, rows, budget, rng, box):
         bins, budget = self._bins_within(rows, budget, box)
         axes = [self._axis(j, n, rows, box) for j, n in enumerate(bins)]
-        self.edges_ = [axis.edges for axis in axes]
-        self.units_ = np.array([edges[1] - edges[0] for edges in self.edges_])
+        self.units_ = np.array([axis.edges[1] - axis.edges[0] for axis in axes])
+        self.edges_ = [
+            self._logarithms.selected(np.array([j])).back(axis.edges[:, None])[:, 0]
+            for j, axis in enumerate(axes)
+        ]
         bins = tuple(len(edges) - 1 for edges in self.edges_)
         sensitivity = Sensitivity(
             1.0 if self.adjacency == "add-remove" else 2.0, "l1", self.adjacency
@@ -362,9 +378,10 @@ class DPToMATo(PrivateRowsEstimator):
             labels[background] = -1
         self.counts_, self.scale_ = noisy, best.scale
         self.diagram_, self.cell_labels_ = best.diagram(), labels
-        middles = [(edges[1:] + edges[:-1]) / 2 for edges in self.edges_]
+        middles = [(axis.edges[1:] + axis.edges[:-1]) / 2 for axis in axes]
         centres = [middle[top] for middle, top in zip(middles, tops.T, strict=True)]
-        self.cluster_centers_ = np.clip(np.column_stack(centres), box.low, box.high)
+        centres = np.clip(np.column_stack(centres), box.low, box.high)
+        self.cluster_centers_ = self._logarithms.back(centres)
 
     def _release(
         self, rows: Rows, guarantee: PrivacyGuarantee, seed: Any, public_seed: Any = None
@@ -401,7 +418,7 @@ class DPToMATo(PrivateRowsEstimator):
         ndarray of shape (n_samples,)
             The label is -1 in the background with ``noise="auto"``.
         """
-        X = self._rows(X)
+        X = self._rows_as_given(X)
         cells = [
             np.clip(np.searchsorted(edges, column, side="right") - 1, 0, len(edges) - 2)
             for edges, column in zip(self.edges_, X.T, strict=True)

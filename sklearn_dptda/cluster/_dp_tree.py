@@ -82,6 +82,7 @@ class DPTree(PrivateKMeans):
     coreset_weights_ : ndarray of shape (n_leaves,)
         Private number of rows of each point of the coreset.
     %(bounds_of_rows)s
+    %(logarithms_of_columns)s
     %(fit_guarantee_and_columns)s
 
     See Also
@@ -171,7 +172,8 @@ class DPTree(PrivateKMeans):
         leaves, kept = _coreset(data, tree, budget, (1 - _TREE_SHARE) * share)
         counts = leaves.moments.floored_counts
         points, weights = leaves.means[kept], counts[kept]
-        self.coreset_, self.coreset_weights_ = box.inside(data.back(points)), weights
+        self.coreset_ = self._logarithms.back(box.inside(data.back(points)))
+        self.coreset_weights_ = weights
         kmeans = KMeans(min(k, len(points)), n_init=N_STARTS, random_state=0)
         labels = kmeans.fit(points, sample_weight=weights).labels_
         # Leaves were chosen by their counts, so noise may have created a small one.

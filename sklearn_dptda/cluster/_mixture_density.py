@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.rows._assignments import ExactProducts
+from sklearn_dptda.rows._sizes import Logarithms
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 # Accuracy only: a row is computed by itself, and the landscape has been released.
@@ -46,6 +47,7 @@ def compact(covariances: FloatArray, kind: str) -> FloatArray:
 def mixture_parameters(estimator: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Weights, means and full covariances of a fitted mixture, or of k-means with covariances.
 
+    The means of columns that count by their logarithms are logarithms, as the covariances are.
     Without ``covariance_type``, they are full. A ValueError names a missing attribute.
     """
     centres = "means_" if hasattr(estimator, "means_") else "cluster_centers_"
@@ -58,6 +60,7 @@ def mixture_parameters(estimator: Any) -> tuple[FloatArray, FloatArray, FloatArr
         )
     weights, means = np.asarray(estimator.weights_), np.asarray(getattr(estimator, centres))
     k, d = means.shape
+    means = Logarithms.learnt_by(estimator, d).of(means)
     stored = np.asarray(estimator.covariances_, dtype=float)
     kind = getattr(estimator, "covariance_type", "full")
     kind = "full" if kind == "auto" else kind

@@ -32,12 +32,14 @@ from sklearn_dptda.cluster._dp_mog import DPMoG, Parameters
 from sklearn_dptda.cluster._merge_tree import MergeTree, morse_linkage
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
 from sklearn_dptda.cluster._noisy_steps import USUAL_CENTRES
+from sklearn_dptda.cluster._normal_groups import groups_that_cross
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows, fit_predict
+from sklearn_dptda.rows._sizes import Logarithms
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, _fit_context
 
@@ -83,15 +85,29 @@ class MergedModesMixin:
     merge_threshold: float | None
     min_cluster_weight: float
     _linkage = staticmethod(morse_linkage)
+    # Whether clusters that cross are groups of components, not of modes.
+    _finds_crossings = True
 
     def _set_merged(self: Any, *parameters: Any) -> None:
         """Set the attributes that follow from weights, means and covariances."""
         tree = self._linkage(*parameters)
         labels = self._cut(tree)
-        self.modes_, self.saddles_ = tree.modes, tree.saddles
+        logarithms = Logarithms.learnt_by(self, tree.modes.shape[1])
+        self.modes_, self.saddles_ = logarithms.back(tree.modes), logarithms.back(tree.saddles)
         self.linkage_, self.mode_labels_ = tree.linkage, labels
         self.component_labels_ = labels[tree.owners]
-        self.n_clusters_ = int(labels.max()) + 1
+        groups = None
+        if self.n_clusters is not None and self._finds_crossings:
+            density = MixtureDensity(*parameters)
+            groups = groups_that_cross(density, self.component_labels_, int(self.n_clusters))
+        if groups is not None:
+            weights = np.zeros((tree.n_modes, int(groups.max()) + 1))
+            np.add.at(weights, (tree.owners, groups), density.weights)
+            # Clusters are numbered by their highest modes.
+            order = np.argsort((weights > 0).argmax(axis=0), kind="stable")
+            self.component_labels_ = np.argsort(order)[groups]
+            self.mode_labels_ = weights[:, order].argmax(axis=1)
+        self.n_clusters_ = int(self.component_labels_.max()) + 1
 
     def _finds_number(self) -> bool:
         """Whether the number of clusters follows from the merge tree."""
@@ -340,6 +356,7 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
         effect of the noise only. If there are as many clusters as components, there
         may be more clusters: try a larger ``n_components``.
     %(bounds_of_rows)s
+    %(logarithms_of_columns)s
     %(fit_guarantee_and_columns)s
 
     See Also

@@ -1,7 +1,6 @@
 """Private k-means: the base class of its estimators, and the algorithm of Lloyd."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -48,7 +47,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         "covariance_share": [Interval(Real, 0.01, 0.9, closed="both"), Options(Real, {0})],
     }
     _search = staticmethod(box_within)
-    _has_mixture = True
+    _has_mixture = _adapts_to_columns = True
 
     def _learn(
         self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box
@@ -62,8 +61,9 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
             clusters, covariances = last.components()
             self.covariances_ = box.covariances(data.covariances_back(covariances))
         self.weights_, self.weights_noise_ = clusters.weights, clusters.sd_weights
-        self.cluster_centers_ = box.inside(data.back(clusters.centres))
-        self.cluster_centers_noise_ = self.units_ * clusters.sd_centres
+        self.cluster_centers_ = self._logarithms.back(box.inside(data.back(clusters.centres)))
+        noise = self.units_ * clusters.sd_centres
+        self.cluster_centers_noise_ = self._logarithms.spreads_back(noise, self.cluster_centers_)
         self.within_noise_ = clusters.within_noise
         return data.remarks()
 
@@ -79,7 +79,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         return self.units_
 
     def _public_box(self, n_features: int) -> PublicBox:
-        return replace(super()._public_box(n_features), units=self.units)
+        return super()._public_box(n_features).with_units(self.units)
 
     def _released(self) -> str:
         covariances = ", covariances" if self.covariance_share > 0 else ""
@@ -126,9 +126,12 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         squares = (distances - least) * (distances + least)
         return softmax(-squares / (2 * self._variance_within()), axis=1)
 
+    def _centres_in_units(self) -> FloatArray:
+        return self._logarithms.of(self.cluster_centers_) / self.units_
+
     def _variance_within(self) -> float:
         """Variance of a column within clusters, of a mean variance of all rows, which is one."""
-        centres = self.cluster_centers_ / self.units_
+        centres = self._centres_in_units()
         between = self.weights_ @ np.square(centres - self.weights_ @ centres)
         return max(1.0 - float(between.mean()), UNITS.least_variance)
 
@@ -164,7 +167,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         return names if self.groups is None else np.append(names, self.groups)
 
     def _distances(self, X: ArrayLike) -> FloatArray:
-        rows, centres = self._rows(X) / self.units_, self.cluster_centers_ / self.units_
+        rows, centres = self._rows(X) / self.units_, self._centres_in_units()
         if np.isnan(rows).any():
             # A row without any value has no distance. It is as far from all centres.
             return np.nan_to_num(nan_euclidean_distances(rows, centres))
@@ -229,6 +232,7 @@ class DPLloyd(PrivateKMeans):
         Number of steps: ``n_iter``, or the one that the noisy number of rows led to.
     %(cluster_weights_and_covariances)s
     %(bounds_of_rows)s
+    %(logarithms_of_columns)s
     %(share_of_missing_values)s
     %(fit_guarantee_and_columns)s
 

@@ -101,6 +101,8 @@ class PrivateLandmarks(DPMoG):
     # The covariances of the mixture and the units of columns, which are not parameters here.
     covariance_type, units = "auto", "columns"
 
+    _adapts_to_columns = False
+
     def __init__(
         self,
         n_landmarks: int = 40,

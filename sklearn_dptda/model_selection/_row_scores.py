@@ -182,7 +182,7 @@ def _minus_squared_distance(
     if isinstance(model, Pipeline):
         X, last = model[:-1].transform(X) if len(model) > 1 else X, model[-1]
     middle, half = (low + high) / 2, (high - low) / 2
-    rows = (np.clip(last._rows(X), low, high) - middle) / half
+    rows = (np.clip(last._rows_as_given(X), low, high) - middle) / half
     # By rows, because the rounding of a product of matrices depends on other rows. Distances are
     # those in the known values.
     offsets = (about(rows, centre) for centre in (last.cluster_centers_ - middle) / half)

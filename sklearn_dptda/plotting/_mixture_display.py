@@ -21,6 +21,7 @@ from sklearn_dptda.plotting._style import (
     legend_below,
 )
 from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.rows._sizes import Logarithms
 from sklearn_dptda.utils._bounds import check_bounds
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ _STEPS, _DAMPING = 500, 0.2
 class MixtureDensityDisplay(Display):
     """Plot of a mixture density in the plane, with its modes, saddles and clusters.
 
+    Columns that count by their logarithms are drawn in these.
     The picture is as private as the parameters of the mixture, and no row of data is used. To
     show rows, draw synthetic ones with the method ``sample`` of the mixture.
 
@@ -89,7 +91,8 @@ class MixtureDensityDisplay(Display):
         self.mode_labels = np.empty(0, dtype=int)
         if hasattr(estimator, "modes_"):
             self.component_labels = estimator.component_labels_
-            self.modes, self.mode_labels = estimator.modes_[:, self.columns], estimator.mode_labels_
+            self.modes = _in_logarithms(estimator, estimator.modes_)[:, self.columns]
+            self.mode_labels = estimator.mode_labels_
             self.saddles = _known_saddles(estimator)[:, self.columns]
 
     @classmethod
@@ -157,7 +160,8 @@ class MixtureDensityDisplay(Display):
         with warnings.catch_warnings():
             # The grid has no column names, even if the estimator was fitted to a frame.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            labels = estimator.predict(np.concatenate([*self._lines()])[:, self.columns])
+            nodes = np.concatenate([*self._lines()])[:, self.columns]
+            labels = estimator.predict(Logarithms.learnt_by(estimator, 2).back(nodes))
         return labels.reshape(self.log_density.shape)
 
     def _lines(self) -> Iterator[FloatArray]:
@@ -205,6 +209,11 @@ class MixtureDensityDisplay(Display):
         self._draw_critical_points(ax, show_tree)
         names = getattr(self.estimator, "feature_names_in_", None)
         x, y = [f"feature {j}" if names is None else str(names[j]) for j in self.columns]
+        scales = Logarithms.learnt_by(self.estimator, len(_density(self.estimator).means.T)).scales
+        x, y = [
+            name if scale == 0 else f"log2(1 + {name} / {scale:g})"
+            for name, scale in zip((x, y), scales[self.columns], strict=True)
+        ]
         ax.set(xlim=self.axes[0][[0, -1]], ylim=self.axes[1][[0, -1]], xlabel=x, ylabel=y)
         if ax.get_legend_handles_labels()[0]:
             legend_below(ax)
@@ -288,7 +297,13 @@ def _marginal(density: MixtureDensity, columns: IntArray) -> MixtureDensity:
 
 def _known_saddles(estimator: Any) -> FloatArray:
     """Return the saddles of a merge tree without those that were not found, which come last."""
-    return estimator.saddles_[np.isfinite(estimator.linkage_[:, 2])]
+    saddles = estimator.saddles_[np.isfinite(estimator.linkage_[:, 2])]
+    return _in_logarithms(estimator, saddles)
+
+
+def _in_logarithms(estimator: Any, points: FloatArray) -> FloatArray:
+    """Points with the logarithms of the columns that count by these, as the density has them."""
+    return Logarithms.learnt_by(estimator, points.shape[1]).of(points)
 
 
 def _check_features(features: Any, n_features: int) -> IntArray:
@@ -307,13 +322,15 @@ def _check_features(features: Any, n_features: int) -> IntArray:
 
 
 def _box(estimator, bounds, columns, n_features):
+    logarithms = Logarithms.learnt_by(estimator, n_features).selected(columns)
     if bounds is not None:
-        return check_bounds(bounds, 2)
+        low, high = check_bounds(bounds, 2)
+        return logarithms.of(low), logarithms.of(high)
     # In MorseMerging, the inner mixture has the bounds.
     public = getattr(getattr(estimator, "estimator_", estimator), "bounds", None)
     if public is not None:
         low, high = check_bounds(public, n_features)
-        return low[columns], high[columns]
+        return logarithms.of(low[columns]), logarithms.of(high[columns])
     marginal = _marginal(_density(estimator), columns)
     reach = _DEVIATIONS_DRAWN * np.sqrt(np.diagonal(marginal.covariances, axis1=1, axis2=2))
     return (marginal.means - reach).min(axis=0), (marginal.means + reach).max(axis=0)
@@ -324,7 +341,8 @@ def _tree_paths(estimator: Any) -> list[FloatArray]:
 
     Paths that end in other branches are replaced by straight lines to the nearest modes.
     """
-    modes, saddles = estimator.modes_, _known_saddles(estimator)
+    modes = _in_logarithms(estimator, estimator.modes_)
+    saddles = _known_saddles(estimator)
     if len(saddles) == 0:
         return []
     climbs = _climbs(_density(estimator), saddles)

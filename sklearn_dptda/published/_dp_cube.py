@@ -242,6 +242,8 @@ class DPCube(PrivateKMeans):
     _n_axes = 6
     _n_swaps_per_cluster = 2
 
+    _adapts_to_columns = False
+
     def __init__(
         self,
         n_clusters: int = 8,

@@ -118,6 +118,8 @@ class PublishedMixture(DPMoG):
     covariance_type, units = "full", "columns"
     _search = None
 
+    _adapts_to_columns = False
+
     def __init__(
         self,
         n_components: int = 8,
@@ -265,6 +267,8 @@ class PublishedMerging(MorseMerging):
     >>> PublishedMerging(GaussianMixture(6, random_state=0), 2).fit(X).n_clusters_
     2
     """
+
+    _finds_crossings = False
 
     def _linkage(self, *parameters: ArrayLike) -> MergeTree:
         return published_linkage(*parameters)

@@ -27,10 +27,12 @@ from sklearn_dptda.privacy._guarantee import all_of_one_person
 from sklearn_dptda.privacy._noise import LARGEST_SCALE, public_generator
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
+from sklearn_dptda.rows._far_rows import far_ends, without_far_rows
 from sklearn_dptda.rows._localisation import rows_for_box
 from sklearn_dptda.rows._moments import KEPT, FitBudget, GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._public_box import BOUNDS_SHARE, PublicBox, Search
 from sklearn_dptda.rows._rows import MASS, Box, Rows, count_beyond
+from sklearn_dptda.rows._sizes import Logarithms
 from sklearn_dptda.rows._tables import Coded, check_rows, open_chunks, with_gaps
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._frames import Columns, column_names, without_column
@@ -113,6 +115,9 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     _has_mixture = False
     # Search for narrower bounds within given ones, if the fit makes one.
     _search: Search | None = None
+    # Whether columns over decades count by their logarithms, if their units are to be found, and
+    # rows far outside a box that was found are left out.
+    _adapts_to_columns = False
     # A fit has two seeds: one for its noise, and one for public randomness.
     _n_seeds = 2
 
@@ -360,12 +365,17 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     ) -> list[str]:
         """Set the released attributes and return the texts of warnings, after the payment."""
         rng, public = public_generator(public_seed), self._public_box(rows.n_features)
-        box, budget = public.locate(rows, self._budget(rows.mass, NoiseSource(seed)))
-        budget, n, remarks = self._count_clipped(rows, box, budget, public.remedy(box))
+        rows, box, logarithms, budget = public.locate(
+            rows, self._budget(rows.mass, NoiseSource(seed))
+        )
+        public = public.in_logarithms(logarithms)
+        if self._adapts_to_columns:
+            self.logarithms_ = logarithms.scales
+        rows, budget, n, remarks = self._count_clipped(rows, box, budget, public)
         rows, budget = self._count_missing(rows, n, budget)
         self.units_ = box.unit
         remarks += self._learn(rows.map(box.to_cube), budget, rng, box) or []
-        self.bounds_ = box.low, box.high
+        self.bounds_ = logarithms.back(box.low), logarithms.back(box.high)
         within_noise = getattr(self, "within_noise_", None)
         if within_noise is not None and within_noise.all():
             remarks.append(
@@ -423,7 +433,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         """What is public about the box of the rows; unusable bounds and units are refused."""
         names = getattr(self, "feature_names_in_", ())
         low, high = bounds_by_column(self.bounds, n_features, names)
-        return PublicBox(low, high, search=self._search)
+        return PublicBox(low, high, search=self._search, logarithms=self._adapts_to_columns)
 
     def _rows_for_bounds(self, n_features: int) -> float:
         """Number of rows below which private bounds are mostly noise; 0 if bounds are public."""
@@ -434,24 +444,40 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return rows_for_box(n_private, self._budget(mass), BOUNDS_SHARE) / mass
 
     def _count_clipped(
-        self, rows: Rows, box: Box, budget: FitBudget, remedy: str
-    ) -> tuple[FitBudget, float, list[str]]:
+        self, rows: Rows, box: Box, budget: FitBudget, public: PublicBox
+    ) -> tuple[Rows, FitBudget, float, list[str]]:
         """Release the share of rows outside the bounds.
 
-        Returns the remaining budget, the noisy number of rows, and a warning, if there is one.
+        Returns the rows without those that are left out, the remaining budget, the noisy number of
+        these rows, and a warning, if there is one.
         """
-        outside = rows.sum(partial(count_beyond, low=box.low, high=box.high))
+        ends = [(box.low, box.high)]
+        adapts = self._adapts_to_columns and public.is_wider_than(box)
+        near = public.clipped(rows) if adapts else rows
+        if adapts:
+            ends.append(far_ends(box))
+        beyond = [
+            each.sum(partial(count_beyond, low=low, high=high))
+            for each, (low, high) in zip((rows, near), ends, strict=False)
+        ]
+        # Rows inside, outside, and far outside.
+        counts = -np.diff([rows.n_rows, *beyond, 0])
         share = _SHARES_OF_CLIPPED_COUNT[budget.norm]
-        noisy, deviation = budget.noisy_counts(np.array([rows.n_rows - outside, outside]), 1, share)
-        n = max(noisy.sum(), 1.0)
-        self.clipped_share_ = float(np.clip(noisy[1] / n, 0.0, 1.0))
+        noisy, deviation = budget.noisy_counts(counts, 1, share)
+        budget, n, left_out = budget.rest(share), max(noisy.sum(), 1.0), False
+        outside = noisy[1:].sum()
+        self.clipped_share_ = float(np.clip(outside / n, 0.0, 1.0))
+        if adapts:
+            near, budget, left_out = without_far_rows(near, box, budget, noisy[2], deviation, n)
+            rows = near if left_out else rows
         remarks = []
-        if many_clipped(noisy[1], deviation, n):
+        if many_clipped(outside, deviation, n):
+            how = "clipped to them, or left out" if left_out else "clipped to them"
             remarks.append(
-                f"{self.clipped_share_:.0%} of the rows lie outside the bounds and are clipped to "
-                f"them: give {remedy}."
+                f"{self.clipped_share_:.0%} of the rows lie outside the bounds and are {how}: give "
+                f"{public.remedy(box)}."
             )
-        return budget.rest(share), n, remarks
+        return rows, budget, n - noisy[2] if left_out else n, remarks
 
     def _count_missing(self, rows: Rows, n: float, budget: FitBudget) -> tuple[Rows, FitBudget]:
         """Release the share of missing values of each column, if there may be any.
@@ -479,15 +505,24 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     # Rows after the fit.
 
+    @property
+    def _logarithms(self) -> Logarithms:
+        """Which columns count by their logarithms."""
+        return Logarithms.learnt_by(self, self.n_features_in_)
+
     def _rows(self, X: ArrayLike) -> FloatArray:
+        """Rows that are to be assigned to the learnt components, with their logarithms."""
+        rows = self._rows_as_given(X)
+        return self._logarithms.of(rows)
+
+    def _rows_as_given(self, X: ArrayLike) -> FloatArray:
         """Check rows that are to be assigned to the learnt components."""
         check_is_fitted(self)
         low, high = self.bounds_
         reach = _FAR_WIDTHS * (high - low)
         coded = self._coding()(without_column(X, getattr(self, "groups", None)))
-        return np.clip(
-            check_rows(self, coded.table, coded.gaps, reset=False), low - reach, high + reach
-        )
+        rows = check_rows(self, coded.table, coded.gaps, reset=False)
+        return np.clip(rows, low - reach, high + reach)
 
     def __sklearn_tags__(self) -> Tags:
         """Return the tags of the estimator, including those of its privacy."""

@@ -26,6 +26,8 @@ from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.rows._assignments import Cells, euclidean, in_norm
 from sklearn_dptda.rows._moments import KEPT, FitBudget, MomentWeights
 from sklearn_dptda.rows._rows import Box, Rows, about, count_beyond
+from sklearn_dptda.rows._runs import MANTISSA_BITS, ONE, counts_by_column, mean_place, standing_out
+from sklearn_dptda.rows._sizes import LARGEST_SIZE, SIZES_SHARE, Sizes
 
 Budget = TypeVar("Budget", bound=FitBudget)
 
@@ -37,10 +39,6 @@ class _LocalisationRules:
     Accuracy only: what is spent is taken off the budget, whatever the shares are.
     """
 
-    # Standard deviations of noise above which a first run of cells stands out, and above which
-    # neighbouring cells are added to it.
-    first_run: float = 4.5
-    grown_run: float = 3.0
     # Shares of the budget for the columns and for the distances of one stage, by the norm of the
     # noise. Pure losses add up linearly, not in squares, so a larger share is needed for a signal.
     shares: Mapping[str, tuple[float, float]] = field(
@@ -75,21 +73,10 @@ class _HistogramRules:
     Accuracy only: how narrow a box is. What it costs is taken off the budget.
     """
 
-    # Shares of the budget of the box: for the magnitudes, for each narrower histogram, and for the
-    # distances.
-    sizes: float = 0.15
+    # Shares of the budget of the box: for each narrower histogram, and for the distances.
     look: float = 0.1
     distances: float = 0.45
     most_looks: int = 4
-    # Range of the powers of two. Smaller numbers count as zero, and larger ones as the largest.
-    least_exponent: int = -40
-    largest_exponent: int = 60
-    # Standard deviations of noise above which a magnitude is accepted. The threshold is high,
-    # because a wrong magnitude would be far too large.
-    clear_size: float = 4.0
-    # The same threshold for a first run of cells other than that of the zeros. If the run is only
-    # noise, the cell of zeros is used as well.
-    clear_run: float = 9.0
     # The next histogram is narrower if the rows are in less than this share of the cells. It then
     # has the given number of spare cells.
     narrow: float = 1 / 4
@@ -131,8 +118,6 @@ class _HistogramRules:
 
 
 _RULES, _BOX = _LocalisationRules(), _HistogramRules()
-# Format of floats: bits below the exponent, a mask of the exponent above them, and the bits of 1.
-_MANTISSA_BITS, _EXPONENTS, _ONE = 52, 0x7FF, 0x3FF << 52
 # Standard deviation of a normal column in its interval, in half widths.
 NORMAL_SPREAD = 1 / _BOX.half_width
 
@@ -165,44 +150,6 @@ class Intervals(NamedTuple):
         """Box whose cube is the units."""
         box = Box.centred(self.low, self.high, one_unit, (self.left, self.right))
         return replace(box, spreads=self.spreads / box.unit)
-
-
-def standing_out(
-    counts: FloatArray,
-    sd: float,
-    grown: float = _RULES.grown_run,
-    first: float = _RULES.first_run,
-) -> tuple[int, int]:
-    """Cells of the shortest dyadic run that stands out, and of neighbouring runs that stand out."""
-    sums, n = np.r_[0.0, np.cumsum(counts)], len(counts)
-    length = 1
-    while length < n:
-        runs = sums[length:] - sums[:-length]
-        start = int(runs.argmax())
-        if runs[start] > first * sd * math.sqrt(length):
-            break
-        length *= 2
-    else:
-        return 0, n
-    stop, moved = start + length, True
-    while moved:
-        moved = False
-        for length in (2**i for i in range((n - 1).bit_length() + 1)):
-            below, above = max(start - length, 0), min(stop + length, n)
-            if sums[start] - sums[below] > grown * sd * math.sqrt(start - below) + 0.5:
-                start, moved = below, True
-            if sums[above] - sums[stop] > grown * sd * math.sqrt(above - stop) + 0.5:
-                stop, moved = above, True
-    return start, stop
-
-
-def mean_place(counts: FloatArray, sd: float) -> float:
-    """Mean of the run that stands out, from -1 to 1."""
-    start, stop = standing_out(counts, sd)
-    middles = (2 * np.arange(start, stop) + 1) / len(counts) - 1
-    weights = counts[start:stop]
-    mean = (weights * middles).sum() / max(weights.sum(), 3 * sd, 1.0)
-    return float(np.clip(mean, 2 * start / len(counts) - 1, 2 * stop / len(counts) - 1))
 
 
 def localise(rows: Rows, budget: FitBudget) -> tuple[FloatArray, float, float, float]:
@@ -239,22 +186,6 @@ def of_columns(part: FloatArray, centre: FloatArray, half: Any) -> IntArray:
     return counts_by_column(cells, _RULES.cells)
 
 
-def counts_by_column(
-    cells: FloatArray | IntArray, n_cells: int, gaps: BoolArray | None = None
-) -> IntArray:
-    """Number of rows in each cell, of shape (n_columns, n_cells); missing values are in no cell.
-
-    ``gaps`` says which values are missing, or they are NaN.
-    """
-    gaps = np.isnan(cells) if gaps is None else gaps
-    if gaps.any():
-        # Missing values are counted in a cell of their own, which is dropped.
-        cells = np.where(gaps, n_cells, cells)
-    whole = cells.astype(np.intp)
-    counts = [np.bincount(column, minlength=n_cells + 1)[:n_cells] for column in whole.T]
-    return np.array(counts)
-
-
 def of_distances(
     part: FloatArray,
     centre: FloatArray,
@@ -280,8 +211,8 @@ def parts_below(sizes: FloatArray, per_octave: int, n: int) -> IntArray:
     mantissas = (2.0 ** (-np.arange(per_octave) / per_octave)).view(np.int64)
     cells = np.zeros(bits.shape, dtype=np.int64)
     for mantissa in mantissas.tolist():
-        cells += bits + (_ONE - mantissa) >> _MANTISSA_BITS
-    cells += n - per_octave * (_ONE >> _MANTISSA_BITS) + 1
+        cells += bits + (ONE - mantissa) >> MANTISSA_BITS
+    cells += n - per_octave * (ONE >> MANTISSA_BITS) + 1
     return np.clip(cells, 0, n, out=cells)
 
 
@@ -337,18 +268,17 @@ def _in_doubt(counts: FloatArray, sd: float, part: float) -> bool:
     return part > _RULES.gain and hidden > _RULES.hidden * max(counts.sum(), 1.0)
 
 
-def private_box(rows: Rows, budget: FitBudget, share: float) -> tuple[Intervals, float]:
-    """Intervals of all columns, and their cost, which is at most ``share``."""
-    d = rows.n_features
-    rows = rows.through(
-        partial(
-            np.clip,
-            a_min=-(2.0**_BOX.largest_exponent),
-            a_max=2.0**_BOX.largest_exponent,
-        )
-    )
-    counts, sd = budget.noisy_counts(rows.sum(_of_sizes), d, _BOX.sizes * share)
-    largest = np.array([_largest(column, sd) for column in counts])
+def private_box(
+    rows: Rows, budget: FitBudget, share: float, largest: FloatArray | None = None
+) -> tuple[Intervals, float]:
+    """Intervals of all columns, and their cost, which is at most ``share``.
+
+    ``largest`` are released sizes of the columns, if their part of the share has been spent.
+    """
+    d, known = rows.n_features, largest is not None
+    rows = rows.through(partial(np.clip, a_min=-LARGEST_SIZE, a_max=LARGEST_SIZE))
+    if largest is None:
+        largest = Sizes.release(rows, budget, SIZES_SHARE * share).largest()
     middle, n_looks = _middle(rows, largest, budget, _BOX.look * share)
     reach = largest + np.abs(middle)
     counts = rows.sum(partial(_of_offsets, middle=middle, reach=reach))
@@ -356,7 +286,7 @@ def private_box(rows: Rows, budget: FitBudget, share: float) -> tuple[Intervals,
     ends = np.array([_ends(column, sd, counts.sum() / d) for column in counts])
     low, high = middle + reach * ends[:, 0], middle + reach * ends[:, 1]
     spreads = reach * np.array([_spread(column, sd) for column in counts])
-    spent = (_BOX.sizes + n_looks * _BOX.look + _BOX.distances) * share
+    spent = ((0.0 if known else SIZES_SHARE) + n_looks * _BOX.look + _BOX.distances) * share
     return Intervals(low, high, low, high, spreads), spent
 
 
@@ -456,29 +386,6 @@ def _middle(
                 again.append(j)
         active = np.array(again, dtype=int)
     return centre, n_looks
-
-
-def _of_sizes(part: FloatArray) -> IntArray:
-    """Counts of numbers by the power of two that they are below, in decreasing order."""
-    # Of zero, the exponent is less than the least one.
-    bits = part.view(np.int64)
-    exponents = (bits >> _MANTISSA_BITS & _EXPONENTS) - (_ONE >> _MANTISSA_BITS) + 1
-    np.clip(exponents, _BOX.least_exponent, _BOX.largest_exponent, out=exponents)
-    return counts_by_column(
-        _BOX.largest_exponent - exponents,
-        _BOX.largest_exponent - _BOX.least_exponent + 1,
-        np.isnan(part),
-    )
-
-
-def _largest(counts: FloatArray, sd: float) -> float:
-    """Power of two that almost no number exceeds; 1 if all counts are noise."""
-    # Zeros are in the last cell, and there may be so many that they hide the other numbers.
-    start, stop = standing_out(counts[:-1], sd, _BOX.clear_size, _BOX.clear_run)
-    if stop - start == len(counts) - 1:
-        start, stop = standing_out(counts, sd, _BOX.clear_size)
-    # One octave is added, because noise may have hidden some numbers.
-    return 2.0 ** (_BOX.largest_exponent + 1 - start) if stop - start < len(counts) else 1.0
 
 
 def _of_offsets(part: FloatArray, middle: FloatArray, reach: FloatArray) -> IntArray:

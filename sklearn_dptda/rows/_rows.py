@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple, Self
@@ -246,6 +247,13 @@ class Rows:
         held = self.parts.after(later.functions, reuse)
         return replace(self, parts=held, functions=())
 
+    def within(self, low: FloatArray, high: FloatArray) -> Self:
+        """Only the rows within bounds. The others add nothing to any sum."""
+        later = self.through(partial(_inside, low=low, high=high))
+        if not isinstance(self.parts, _Held):
+            return later
+        return replace(self, parts=self.parts.chosen(later.functions), functions=())
+
     def onto(self, function: Callable[[FloatArray], FloatArray], n_features: int) -> Self:
         """Apply a function as :meth:`map` does, which returns rows of this many columns."""
         return replace(self.map(function), n_features=n_features)
@@ -277,13 +285,17 @@ class Rows:
 
 @dataclass(frozen=True)
 class _Held:
-    """Batches in memory as one part; ``made`` says whether they are results of functions."""
+    """Batches in memory as one part; ``made`` says whether they are results of functions.
+
+    ``n_left_out`` is the weight of the rows that have been left out.
+    """
 
     batches: list[Batch]
     made: bool = False
+    n_left_out: int = 0
 
     def map_reduce(self, function: Callable[[list[Batch]], Any]) -> Any:
-        return function(self.batches)
+        return function(self.batches) + Tally(self.n_left_out)
 
     def after(self, functions: Sequence[Callable[[FloatArray], FloatArray]], reuse: bool) -> Self:
         """Apply functions once; the memory of these batches may be used again."""
@@ -295,7 +307,20 @@ class _Held:
         if reuse:
             # Later passes over the rows that were here then raise an error.
             self.batches.clear()
-        return type(self)(made, made=True)
+        return replace(self, batches=made, made=True)
+
+    def chosen(self, functions: Sequence[Callable[[FloatArray], FloatArray]]) -> Self:
+        """Apply functions of which one leaves rows out."""
+        made, n_left_out = [], self.n_left_out
+        for rows, weight in self.batches:
+            pieces = []
+            for piece in _pieces(rows, batch_size(rows.shape[1])):
+                for function in functions:
+                    piece = function(piece)
+                pieces.append(piece)
+            made.append(Batch(np.concatenate(pieces), weight))
+            n_left_out += weight * (len(rows) - len(made[-1].rows))
+        return replace(self, batches=made, made=True, n_left_out=n_left_out)
 
 
 def _applied(
@@ -320,7 +345,8 @@ def _pieces(rows: FloatArray, size: int) -> Iterator[FloatArray]:
 
     NumPy loops over the longer axis if it is contiguous, and a row is short.
     """
-    for piece in slices(rows, size):
+    # Of no rows, there is one piece, so that sums have their shapes.
+    for piece in slices(rows, size) if len(rows) else [rows]:
         yield piece if piece.strides[0] == piece.itemsize else np.asfortranarray(piece)
 
 
@@ -357,6 +383,11 @@ def count_beyond(X: FloatArray, low: FloatArray, high: FloatArray) -> int:
     beyond = low > X
     beyond |= high < X
     return int(beyond.any(axis=1).sum()) if beyond.any() else 0
+
+
+def _inside(X: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Rows within the bounds, of which missing values are no reason to leave them out."""
+    return X[~((low > X) | (high < X)).any(axis=1)]
 
 
 def batch_size(width: int) -> int:

@@ -132,7 +132,7 @@ def test_dp_mog_morse_fits_odd_tables(name, epsilon):
 
 def test_dp_mog_samples_stay_within_the_bounds(rng):
     age = rng.exponential(20, (5000, 1))
-    private = DPMoG(3, bounds=(0, 120), random_state=0).fit(age)
+    private = DPMoG(3, bounds=(0, 120), units="bounds", random_state=0).fit(age)
     drawn = private.sample(20_000, random_state=0)
     unbounded, _ = private._given_mixture(0).sample(20_000)
     assert (unbounded < 0).mean() > 0.01

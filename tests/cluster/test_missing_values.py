@@ -302,7 +302,18 @@ def test_cluster_command_keeps_missing_cells(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     _, gaps, _ = blobs(900, share=0.2)
     pd.DataFrame(gaps, columns=["a", "b", "c"]).to_csv("t.csv", index=False, na_rep="NA")
-    words = ["cluster", "t.csv", "--header", "--bounds", "-12", "12", "--epsilon", "5", "-o", "out"]
+    words = [
+        "cluster",
+        "t.csv",
+        "--header",
+        "--bounds",
+        "-12",
+        "12",
+        "--epsilon",
+        "500",
+        "-o",
+        "out",
+    ]
     assert main(words) == 2
     assert main([*words, "--missing", "--kind", "mixture"]) == 0
     assert "largest share of missing cells: 0.2" in capsys.readouterr().out

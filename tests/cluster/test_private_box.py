@@ -15,9 +15,10 @@ from sklearn_dptda.privacy import NoiseWarning, audit_epsilon
 from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.published import DPCube, PublishedMixture
 from sklearn_dptda.rows import _private_cubes
-from sklearn_dptda.rows._localisation import _of_offsets, _of_sizes, box_within, private_box
+from sklearn_dptda.rows._localisation import _of_offsets, box_within, private_box
 from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.rows._sizes import _of_sizes
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from tests._refusals import refuses_unpaid
 from tests.cluster._tables import seeded, share_of
