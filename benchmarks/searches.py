@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, pairwise_distances_argmin_min
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
@@ -223,7 +223,9 @@ def _log_likelihood(model, data):
 def _explained(model, data):
     """Return one minus the share of the squared distances that remains."""
     (rows,) = data
-    remains = np.square(model.transform(rows).min(axis=1)).sum()
+    # Distances of ``transform`` are in the units that the model has found.
+    centres = getattr(model, "best_estimator_", model).cluster_centers_
+    remains = np.square(pairwise_distances_argmin_min(rows, centres)[1]).sum()
     return float(1 - remains / np.square(rows - rows.mean(axis=0)).sum())
 
 
