@@ -4,6 +4,7 @@ A measurement returns an array of replicates by numbers.
 """
 
 import math
+from copy import deepcopy
 from functools import cache, partial
 from itertools import islice
 
@@ -31,6 +32,7 @@ from benchmarks._table import scores
 from sklearn_dptda import (
     CubicalPersistence,
     DTMFiltration,
+    PersistenceProfile,
     PrivateBettiNumbers,
     PrivatePersistence,
 )
@@ -102,6 +104,24 @@ def loops_beyond_noise(half):
     private = PrivatePersistence(2.0, random_state=0)
     errors = zip(private.fit_transform(filtrations), private.error_bounds_, strict=True)
     return [[sum(beyond_noise(loops, bound, dimension=1).any() for (_, loops), bound in errors)]]
+
+
+def longest_loop(kind):
+    """Errors of the longest loop of two circles, read off diagrams or profiles, by epsilon."""
+    dtm = DTMFiltration(0.2, bounds=(-2.5, 3), max_distance=None)
+    (function,) = dtm.fit_transform([make_two_circles(4000, random_state=0)])
+    (exact,) = CubicalPersistence(1).fit_transform([function])
+    # Each release is of its own object.
+    copies, found = [deepcopy(function) for _ in range(100)], []
+    for epsilon in (0.1, 0.5, 2.0):
+        options = {"homology_dimensions": 1, "random_state": 0}
+        if kind == "diagram":
+            diagrams = PrivatePersistence(epsilon, **options).fit_transform(copies)
+            lengths = [np.diff(diagram).max(initial=0.0) for diagram in diagrams]
+        else:
+            lengths = np.ravel(PersistenceProfile(epsilon, 1, **options).fit_transform(copies))
+        found.append(np.abs(np.array(lengths) - np.diff(exact).max()))
+    return np.transpose(found)
 
 
 def census(method):

@@ -94,7 +94,7 @@ def tables(quick):
         raise SystemExit(f"{len(stale)} numbers of the pages are stale: see the table.")
 
 
-_PAPERS, _EPSILON = "doc/reproduction.md", "doc/guide/which_epsilon.md"
+_PAPERS = "doc/reproduction.md"
 _MOST, _FIVE, _TIMES = (1, 2, 5, 10, 20), "{} | {} | {} | {} | {} |", "... | ... | ... | {} |"
 _COLUMNS = " | ".join(8 * ["{}"])
 
@@ -139,11 +139,25 @@ CLAIMS = [
         partial(again.errors, [(4000, again.ours(1.0, max_points=k)) for k in _MOST]),
     ),
     Claim(_PAPERS, "(means {}, {}, {}, {})", partial(scores, again.two_circles_of_nodes, range(5))),
-    Claim(_EPSILON, "| 1 | {} / {} / {} | {} / {} / {} | {} / {} / {} |", again.risks),
+    Claim(
+        "doc/guide/which_epsilon.md",
+        "| 1 | {} / {} / {} | {} / {} / {} | {} / {} / {} |",
+        again.risks,
+    ),
     Claim(
         "doc/guide/parameters.md",
         "{} of 10 diagrams (`m = 0.1`, epsilon 2)",
         partial(again.loops_beyond_noise, 0.9),
+    ),
+    Claim(
+        "doc/theory/private_profiles.md",
+        "| error, read off a private diagram, H1 | {} | {} | {} |",
+        partial(again.longest_loop, "diagram"),
+    ),
+    Claim(
+        "doc/theory/private_profiles.md",
+        "| error, profile, the longest loop alone | {} | {} | {} |",
+        partial(again.longest_loop, "profile"),
     ),
     Claim("doc/guide/tables.md", f"| default | 1 | {_COLUMNS} |", partial(again.census, "default")),
     Claim(
