@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks import _again as again
 from benchmarks import utility
-from benchmarks._table import Table, scores
+from benchmarks._table import Table, _quietly, scores
 
 ROOT = Path(__file__).parent.parent
 # Where a text has "{}" there is a number, and where it has "...", anything up to the next cell.
@@ -70,7 +70,7 @@ def verdict(printed, found, rule):
 def checked(claims):
     """Yield a row for each number: page, text, printed, found, low, high, and the verdict."""
     for claim in claims:
-        printed, found = claim.printed(), np.asarray(claim.measure(), dtype=float)
+        printed, found = claim.printed(), np.asarray(_quietly(claim.measure), dtype=float)
         if found.shape[1] != len(printed):
             raise ValueError(f"{claim.text!r} has {len(printed)} numbers, not {found.shape[1]}.")
         middle = np.median if claim.rule == "median" else np.mean
