@@ -24,21 +24,24 @@ VARIANTS = {
 def tables(quick):
     """Yield the table of errors; distances are to the exact diagrams of the same filtration."""
     n, n_replicates = (1000, 5) if quick else (4000, 100)
-    clouds, rows = [make_two_circles(n, random_state=seed) for seed in (0, 1, 2)], []
-    for name, (parameters, release) in VARIANTS.items():
-        errors = privacy_utility_curve(
-            release(),
-            DTMFiltration(0.2, bounds=(-2.5, 3), **parameters).fit_transform(clouds),
-            param_range=EPSILONS,
-            n_replicates=n_replicates,
-            random_state=0,
-            n_jobs=-1,
-        ).errors
-        # They are added over dimensions, and averaged over replicates and clouds.
-        rows.append((name, *map(float, errors.sum(axis=3).mean(axis=(1, 2)))))
     yield Table(
         f"Two circles, n = {n}, {n_replicates} seeded releases of each of three clouds: mean "
         "d_B(H0) + d_B(H1)",
         " | ".join(["release", *(f"epsilon = {e:g}" for e in EPSILONS)]),
-        rows,
+        [(name, *map(float, _errors(name, n, n_replicates).mean(axis=0))) for name in VARIANTS],
     )
+
+
+def _errors(name, n, n_replicates):
+    """Errors of a variant, added over dimensions: releases by epsilon."""
+    clouds = [make_two_circles(n, random_state=seed) for seed in (0, 1, 2)]
+    parameters, release = VARIANTS[name]
+    errors = privacy_utility_curve(
+        release(),
+        DTMFiltration(0.2, bounds=(-2.5, 3), **parameters).fit_transform(clouds),
+        param_range=EPSILONS,
+        n_replicates=n_replicates,
+        random_state=0,
+        n_jobs=-1,
+    ).errors
+    return errors.sum(axis=3).reshape(len(EPSILONS), -1).T
