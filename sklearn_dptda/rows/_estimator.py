@@ -344,7 +344,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return self._guarantee(self.bounds is None, self._unit())
 
     def _guarantee(self, some_are_private: bool, unit: str) -> PrivacyGuarantee:
-        bounds = "bounds, " if some_are_private or self._search is not None else ""
+        found = some_are_private or self._search is not None
+        given = not isinstance(units := getattr(self, "units", "columns"), str) or units == "bounds"
+        logarithms = "" if given or not self._adapts_to_columns else "logarithms of columns, "
+        bounds = f"bounds, {logarithms}" if found else ""
         shares = "the share of rows outside the bounds"
         if getattr(self, "missing", False):
             shares += ", the share of missing values of each column"
