@@ -169,9 +169,18 @@ class Sizes:
 
     def largest(self) -> FloatArray:
         """Powers of two that almost no number exceeds; 1 if all counts are noise."""
-        each = [[_largest(side, self.deviation) for side in column] for column in self.counts]
-        largest = np.fmax(*np.array(each).T)
-        return np.where(np.isnan(largest), 1.0, largest)
+        return np.array([self._largest(*column) for column in self.counts])
+
+    def _largest(self, negative: FloatArray, others: FloatArray) -> float:
+        runs = [_octaves(side, self.deviation) for side in (negative, others)]
+        starts = [start for start, stop in runs if start < stop]
+        if not starts:
+            # Zeros are in the last cell, and there may be so many that they hide other numbers.
+            both, deviation = negative + others, math.sqrt(2) * self.deviation
+            start, stop = standing_out(both, deviation, _RULES.clear_size)
+            starts = [start] if stop - start < len(both) else []
+        # One octave is added, because noise may have hidden some numbers.
+        return 2.0 ** (_RULES.largest_exponent + 1 - min(starts)) if starts else 1.0
 
     def scales(self) -> FloatArray:
         """Scales of the logarithms of the columns, zero for those that stay as they are."""
@@ -225,13 +234,3 @@ def _octaves(counts: FloatArray, sd: float) -> tuple[int, int]:
     if stop - start == len(counts) - 1:
         return 0, 0
     return without_ends(counts, sd, (start, stop), _RULES.clear_size)
-
-
-def _largest(counts: FloatArray, sd: float) -> float:
-    """Power of two that almost no number exceeds; NaN if all counts are noise."""
-    # Zeros are in the last cell, and there may be so many that they hide the other numbers.
-    start, stop = _octaves(counts, sd)
-    if start == stop:
-        start, stop = standing_out(counts, sd, _RULES.clear_size)
-    # One octave is added, because noise may have hidden some numbers.
-    return 2.0 ** (_RULES.largest_exponent + 1 - start) if stop - start < len(counts) else math.nan
