@@ -474,7 +474,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             near, budget, left_out = without_far_rows(near, box, budget, noisy[2], deviation, n)
             rows = near if left_out else rows
         remarks = []
-        if many_clipped(outside, deviation, n):
+        # The noise of a sum of counts.
+        if many_clipped(outside, math.sqrt(len(beyond)) * deviation, n):
             how = "clipped to them, or left out" if left_out else "clipped to them"
             remarks.append(
                 f"{self.clipped_share_:.0%} of the rows lie outside the bounds and are {how}: give "
