@@ -25,6 +25,7 @@ from sklearn_dptda.rows._assignments import (
     euclidean,
     in_norm,
     nearest_to,
+    row_products,
 )
 from sklearn_dptda.rows._moments import KEPT, FitBudget, Moments, MomentWeights
 from sklearn_dptda.utils._distances import farthest_first
@@ -45,6 +46,11 @@ class _StepRules:
     # Mean number of rows of a cluster, in standard deviations of the noise of a count in one of
     # eight steps, from which more steps are worth their noise: six in place of four, then eight.
     rows_of_more_steps: tuple[float, float] = (5.0, 10.0)
+    # Largest number of columns in which counts of a lattice take the place of the first one of two
+    # or three steps; half width of the lattice, in standard deviations of its axes; and most cells.
+    lattice_columns: int = 2
+    lattice_half_width: float = 2.2
+    lattice_cells: int = 4096
     # Mean count of a cell, and its least count, in standard deviations of the noise of a count.
     mean_count: float = 5.0
     least_count: float = 3.0
@@ -96,6 +102,9 @@ USUAL_CENTRES = 8
 # Under replace-one adjacency, a count that weighs as much as the sum costs nothing more.
 KMEANS_WEIGHTS = {"add-remove": MomentWeights(0.3, 0.7), "replace-one": MomentWeights(0.5, 0.5)}
 _MIXTURE_WEIGHTS = MomentWeights(0.1, 0.3, 0.6)
+# Weights of counts alone, because rows of a lattice are not clipped.
+# Proof: doc/theory/private_mixtures.md, "Starts, numbers of steps, kinds of covariances".
+_COUNT_WEIGHTS = MomentWeights(1.0)
 
 
 def split_light(
@@ -275,8 +284,11 @@ def moved_centres(
     cells. Centres to be ``merged`` start on both sides along the principal axes if there are enough
     axes, since components in the tails, which merging cuts off, come from there.
     """
-    at_least = n or USUAL_CENTRES
     n_first, first = n_steps // 2, share / 2
+    if n and n_first == 1 and data.n_features <= RULES.lattice_columns:
+        centres = _weighted_kmeans(*_lattice_counts(data, n, first), n)
+        return kmeans_steps(data, centres, n_steps - 1, share=share - first, rng=rng)
+    at_least = n or USUAL_CENTRES
     along_axes = merged and at_least <= 2 * data.n_features
     initial = partial(_both_sides, data) if along_axes else partial(initial_centres, data, rng=rng)
     fewest = RULES.fewest_cells * at_least
@@ -301,11 +313,58 @@ def moved_centres(
     else:
         spare = RULES.spare if merged else 0
         n = n or (USUAL_CENTRES if found is None else min(found + spare, len(cells)))
-        kmeans = KMeans(n, n_init=10, random_state=0)
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            # Cells of a constant column coincide, and the steps move the centres of empty clusters.
-            centres = kmeans.fit(cells, sample_weight=weights).cluster_centers_
+        centres = _weighted_kmeans(cells, weights, n)
     return kmeans_steps(data, centres, n_steps - n_first, share=share - first, rng=rng)
+
+
+def _weighted_kmeans(points: FloatArray, weights: FloatArray, n: int) -> FloatArray:
+    """Centres of k-means of released points."""
+    kmeans = KMeans(n, n_init=10, random_state=0)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        # Cells of a constant column coincide, and the steps move the centres of empty clusters.
+        centres: FloatArray = kmeans.fit(points, sample_weight=weights).cluster_centers_
+    return centres
+
+
+def _lattice_counts(data: Standardised, n: int, share: float) -> tuple[FloatArray, FloatArray]:
+    """Points of a lattice along the principal axes, and what noise leaves of their counts.
+
+    On average, a cell has as many rows as its noise has standard deviations.
+    """
+    d, budget = data.n_features, data.budget
+    lengths = np.linalg.norm(data.axes, axis=0)
+    directions, half = data.axes / lengths, RULES.lattice_half_width * lengths
+    declared = _COUNT_WEIGHTS.sensitivity(budget.adjacency, budget.norm)
+    noise = max(budget.deviation(budget.scale(declared, share)), 0.2)
+    n_cells = max(min(data.n_rows / noise, RULES.lattice_cells), 2 * n)
+    side = (np.prod(2 * half) / n_cells) ** (1 / d)
+    sizes = np.maximum(np.rint(2 * half / side), 2).astype(int)
+    middles = [
+        side * (np.arange(size) + 0.5) / size - side / 2
+        for side, size in zip(2 * half, sizes, strict=True)
+    ]
+    points = np.stack(np.meshgrid(*middles, indexing="ij"), axis=-1).reshape(-1, d) @ directions.T
+    moments = budget.release(
+        data.rows_beside(points),
+        partial(_lattice_cells, directions=directions, half=half, sizes=sizes),
+        len(points),
+        weights=_COUNT_WEIGHTS,
+        share=share,
+    )
+    weights = np.maximum(moments.counts - moments.sd_count, 0.0)
+    if np.count_nonzero(weights) < n:
+        weights = np.maximum(moments.counts, 1.0)
+    return points, weights
+
+
+def _lattice_cells(
+    part: FloatArray, directions: FloatArray, half: FloatArray, sizes: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """Cells of rows; those at the ends also contain what lies outside. Residuals are not used."""
+    coordinates = row_products(part, directions.T[:, None]).T
+    places = np.floor((coordinates + half) * (sizes / (2 * half)))
+    cells = np.clip(places, 0, sizes - 1).astype(np.intp)
+    return np.ravel_multi_index(tuple(cells.T), tuple(sizes)), part
 
 
 def worthwhile_components(data: Standardised, share: float) -> int:
@@ -318,7 +377,8 @@ def worthwhile_components(data: Standardised, share: float) -> int:
 def worthwhile_steps(data: Standardised, n: int | None, share: float) -> int:
     """Number of steps for ``n`` centres. More steps have more noise in each of them."""
     rows = data.n_rows / (n or USUAL_CENTRES) / _noise_of_count(data.budget, share / 8)
-    return 4 + 2 * sum(rows >= least for least in RULES.rows_of_more_steps)
+    more = 2 * sum(rows >= least for least in RULES.rows_of_more_steps)
+    return 4 + more if more or n is None or data.n_features > RULES.lattice_columns else 3
 
 
 def _noise_of_count(budget: FitBudget, share: float) -> float:

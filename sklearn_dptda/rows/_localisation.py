@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import chi, norm
 
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.rows._assignments import Cells, euclidean, in_norm
@@ -52,12 +52,11 @@ class _LocalisationRules:
     # Standard deviations of noise above which a tail stands out. A tail of pure noise does so with
     # a probability of at most 1e-3, by a union bound over the cells.
     tail: float = 4.0
-    # Share of the rows that may lie outside the ball.
+    # Share of the rows that may lie outside the ball. If noise hides more than this share, a radius
+    # is extrapolated as that of a normal cloud. If it hides more than the second share, the rows
+    # may be anywhere.
     outside: float = 0.02
-    # A ball is rejected if noise can hide more than the share ``hidden`` of the rows and the ball
-    # is larger than the part ``gain`` of the ball around the cube.
-    hidden: float = 0.1
-    gain: float = 1 / 3
+    hidden: float = 0.95
     # The cells have resolved the centre if the radius is above this part of the ball around the
     # cube.
     resolved: float = 1 / 8
@@ -166,8 +165,8 @@ def localise(rows: Rows, budget: FitBudget) -> tuple[FloatArray, float, float, f
         counts, sd = budget.noisy_counts(counts, 1, for_distances)
         spent += for_columns + for_distances
         n_rows = max(float(counts.sum()), 1.0)
-        radius = reach * outer(counts, sd, _RULES.outside * n_rows)
-        if not radius <= reach / 2 or (half == 1.0 and _in_doubt(counts, sd, radius / d**0.5)):
+        radius = reach * _part_of_ball(counts, sd, n_rows, d)
+        if not radius <= reach / 2:
             # The counts are pure noise, or the ball covers almost the whole cube. The ball around
             # the cube contains every row.
             return np.zeros(d), d**0.5, n_rows, spent
@@ -218,11 +217,30 @@ def parts_below(sizes: FloatArray, per_octave: int, n: int) -> IntArray:
 
 def outer(
     counts: FloatArray, sd: float, least: float, per_octave: int = _RULES.cells_per_octave
-) -> float:
-    """Part of the reach beyond which at most ``least`` rows lie; NaN if all counts are noise."""
-    n_cells = np.arange(1, len(counts) + 1)
-    kept = np.cumsum(counts) > np.maximum(least, _RULES.tail * sd * np.sqrt(n_cells))
-    return 2.0 ** (-int(kept.argmax()) / per_octave) if kept.any() else math.nan
+) -> tuple[float, float]:
+    """Part of the reach beyond which few rows lie, and how many; NaN if all counts are noise.
+
+    They are at most ``least``, unless noise hides more.
+    """
+    few = np.maximum(least, _RULES.tail * sd * np.sqrt(np.arange(1, len(counts) + 1)))
+    kept = np.cumsum(counts) > few
+    if not kept.any():
+        return math.nan, math.nan
+    first = int(kept.argmax())
+    return 2.0 ** (-first / per_octave), float(few[first])
+
+
+def _part_of_ball(counts: FloatArray, sd: float, n_rows: float, n_features: int) -> float:
+    """Radius, as a part of the reach, of a ball around all but the share ``outside`` of the rows.
+
+    It is NaN if noise hides where the rows are.
+    """
+    part, beyond = outer(counts, sd, _RULES.outside * n_rows)
+    if not beyond <= _RULES.hidden * n_rows:
+        return math.nan
+    shares = np.array([_RULES.outside, max(beyond / n_rows, _RULES.outside)])
+    all_but_few, seen = chi.isf(shares, n_features).tolist()
+    return part * all_but_few / seen
 
 
 def mean_in_ball(
@@ -255,17 +273,11 @@ def distances_beyond(
     counts, sd = budget.noisy_counts(rows.sum(count), 1, share)
 
     def beyond(least: float) -> float:
-        part = outer(counts, sd, least, per_octave)
+        part, _ = outer(counts, sd, least, per_octave)
         # If all counts are noise, this is the ball that was examined.
         return reach * (0.5 if math.isnan(part) else part)
 
     return beyond, budget.rest(share)
-
-
-def _in_doubt(counts: FloatArray, sd: float, part: float) -> bool:
-    """Whether noise can hide a tenth of the rows, and a ball of this size gains little anyway."""
-    hidden = _RULES.tail * sd * math.sqrt(2 * _RULES.cells_per_octave)
-    return part > _RULES.gain and hidden > _RULES.hidden * max(counts.sum(), 1.0)
 
 
 def private_box(

@@ -41,7 +41,7 @@ def test_moved_centres_spend_their_share_from_cells_and_from_points(norm, rng):
         (15, 5, [6, 6, 3, 3, 3]),
         (5000, 1, [3]),
         (5000, None, [18] * 4 + [3] * 4),
-        (15, None, [6, 6, 3, 3]),
+        (15, 4, [6, 6, 3, 3]),
     ):
         data = standardise(Rows.of_array(X[:n_rows]), seeded(norm, 0, total=5.0))
         n_steps = n_steps or worthwhile_steps(data, 3, 0.3)
@@ -49,6 +49,22 @@ def test_moved_centres_spend_their_share_from_cells_and_from_points(norm, rng):
         draws = recorded(compute).crossings
         assert [len(draw.statistic[0]) for draw in draws] == sizes
         assert share_of(draws, data.budget) == pytest.approx(0.3, rel=1e-9)
+
+
+@pytest.mark.parametrize(("norm", "noise"), [("l1", 2**0.5 / 0.15), ("l2", 0.15**-0.5)])
+def test_few_rows_of_the_plane_are_counted_on_a_lattice_first(norm, noise, rng):
+    # Half of a share of .3 of a budget of one is for the lattice, whose cells have as many rows as
+    # their noise has standard deviations, within the rounding of its two sides.
+    X = np.clip(rng.normal(scale=0.3, size=(400, 2)), -1, 1)
+    data = standardise(Rows.of_array(X), seeded(norm, 0, total=1.0))
+    data = replace(data, budget=replace(data.budget, total=1.0))
+    n_steps = worthwhile_steps(data, 12, 0.3)
+    assert n_steps == 3
+    compute = partial(moved_centres, data, 12, n_steps, share=0.3, rng=rng)
+    lattice, *steps = recorded(compute).crossings
+    assert len(lattice.statistic[0]) == pytest.approx(max(data.n_rows / noise, 24), rel=0.35)
+    assert [len(draw.statistic[0]) for draw in steps] == [12, 12]
+    assert share_of([lattice, *steps], data.budget) == pytest.approx(0.3, rel=1e-9)
 
 
 def test_number_of_steps_follows_the_noise_of_a_count():
