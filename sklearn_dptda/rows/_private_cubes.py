@@ -226,7 +226,11 @@ class _Level:
         last = self.n_corners + self.n_shifts - 2
         # Rows are clipped before the division to avoid overflow, and after it because of rounding.
         near = np.clip(X, self.low, self.low + (last + 1) * self.step)
-        return np.clip(np.floor((near - self.low) / self.step), 0, last).astype(np.int64)
+        near -= self.low
+        near /= self.step
+        cells = np.clip(np.floor(near, out=near), 0, last, out=near)
+        # Nearly every row may have a cell of its own, so small numbers keep the memory small.
+        return cells.astype(np.int16 if last < np.iinfo(np.int16).max else np.int64)
 
     def inside(self, counted: CellCounts, few: int = 0) -> tuple[IntArray, IntArray]:
         """Cubes of more than ``few`` points, as corners in lexicographic order, and counts."""
