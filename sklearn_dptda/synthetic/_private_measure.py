@@ -434,7 +434,9 @@ def _known_extremes(part: FloatArray) -> Extremes:
 def marginal_distance(first: Any, second: Any) -> float:
     """Sum of the Wasserstein distances of the marginals of two releases."""
     pairs = zip(_marginals(first), _marginals(second), strict=True)
-    return sum(wasserstein_distance(x, y, p, q) for (x, p), (y, q) in pairs)
+    # Differences of noisy masses may be slightly negative, by their rounding.
+    weights = partial(np.maximum, 0.0)
+    return sum(wasserstein_distance(x, y, weights(p), weights(q)) for (x, p), (y, q) in pairs)
 
 
 def _marginals(release):
