@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -23,7 +22,6 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds, _private_bounds
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.privacy._choice import choose_member
 from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.rows import _private_cubes
 from sklearn_dptda.rows._private_cubes import CellCounts
@@ -192,27 +190,6 @@ def test_nested_cube_loses_its_rate_between_neighbours(monkeypatch):
         laws.append(law.logs)
     worst = np.abs(np.subtract.outer(laws, laws).diagonal(axis1=1, axis2=3)).max()
     assert 0.8 * rate < worst <= rate + 1e-12
-
-
-@pytest.mark.laws
-def test_choose_member_draws_groups_by_the_law_of_members():
-    # 20,000 draws, chi-squared, at a false-alarm rate of 1e-6.
-    costs, sizes, rate = [3, 0, 5], [4, 1, 40], 0.5
-    noise = NoiseSource(0)
-    draws = [choose_member(costs, sizes, rate, noise) for _ in range(20_000)]
-    flat = [(g, m) for g, size in enumerate(sizes) for m in range(size)]
-    weights = np.array([math.exp(-rate * costs[g]) for g, _ in flat])
-    counts = np.array([draws.count(one) for one in flat])
-
-    def refuted(weights):
-        expected = 20_000 * weights / weights.sum()
-        return ((counts - expected) ** 2 / expected).sum() > chi2.isf(1e-6, len(flat) - 1)
-
-    assert not refuted(weights)
-    assert refuted(weights**1.1)
-    # A number of corners that no list could hold.
-    group, member = choose_member([10**6, 0], [10**40, 1], 1.0, noise)
-    assert (group, member) == (1, 0)
 
 
 @pytest.mark.nightly
