@@ -94,19 +94,6 @@ def test_ledger_keeps_its_budget_and_payments(ledger_path):
     assert again.path == path and len(again) == 2
 
 
-def test_ledger_keeps_an_unlimited_budget(ledger_path):
-    PrivacyAccountant(np.inf, path=ledger_path).spend(3.0, rho=0.1)
-    again = PrivacyAccountant.open(ledger_path)
-    assert again.epsilon == np.inf and again.spends()[0].rho == 0.1
-
-
-def test_accountant_makes_no_ledger_over_another(ledger_path):
-    PrivacyAccountant(1.0, path=ledger_path).spend(0.9)
-    for budget in (1.0, 5.0, np.inf):
-        refuses("already", PrivacyAccountant, budget, path=ledger_path, error=PrivacyLedgerError)
-    assert PrivacyAccountant.open(ledger_path).remaining().epsilon == pytest.approx(0.1)
-
-
 @pytest.mark.engines
 def test_ledger_loses_no_payment_of_racing_and_killed_processes(ledger_path):
     # At least 180 attempts by three processes, with a budget for 160. One of them is killed.
@@ -147,29 +134,11 @@ def test_ledger_can_be_read_while_others_pay(ledger_path):
 
 
 @pytest.mark.engines
-def test_ledger_gives_its_last_tenth_to_one_of_two_processes(ledger_path):
-    accountant = PrivacyAccountant(1.0, path=ledger_path)
-    for _ in range(9):
-        accountant.spend(0.1)
-    children = [Child(pay_often, ledger_path, f"p{i}", 1, 0.1) for i in range(2)]
-    answers = [answer for child in [child.go() for child in children] for answer in child.words()]
-    assert sorted(answers)[-1] == "refused" and len(set(answers)) == 2
-    assert len(accountant) == 10
-
-
-@pytest.mark.engines
 def test_ledger_is_made_by_one_of_several_processes(ledger_path):
     children = [Child(make_a_ledger, ledger_path) for _ in range(3)]
     answers = [answer for child in [child.go() for child in children] for answer in child.words()]
     assert sorted(answers) == ["made", "refused", "refused"]
     assert len(PrivacyAccountant.open(ledger_path)) == 1
-
-
-def test_ledger_refuses_handles_of_another_ledger(ledger_path):
-    accountant = PrivacyAccountant(1.0, path=ledger_path)
-    accountant.spend(0.9)
-    accountant._ledger.id = "0" * 32
-    refuses("not the one", accountant.spend, 0.1, error=PrivacyLedgerError)
 
 
 # Files only.
@@ -185,7 +154,8 @@ def unusable(accountant, match):
 def test_ledger_file_refuses_bytes_that_are_no_database(path):
     path.write_bytes(b"This is no ledger. " * 100)
     refuses("not a database", PrivacyAccountant.open, path, error=PrivacyLedgerError)
-    refuses("already", PrivacyAccountant, 1.0, path=path, error=PrivacyLedgerError)
+    for budget in (1.0, np.inf):
+        refuses("already", PrivacyAccountant, budget, path=path, error=PrivacyLedgerError)
     path.unlink()
     accountant = PrivacyAccountant(1.0, path=path)
     content = path.read_bytes()
@@ -319,13 +289,6 @@ def test_accountant_names_missing_folders_and_refuses_unknown_urls(tmp_path):
     refuses("No such file", PrivacyAccountant, 1.0, path=path, error=PrivacyLedgerError)
     pytest.importorskip("sqlalchemy")
     refuses("path", PrivacyAccountant, 1.0, path="nosuchdatabase://host/name")
-
-
-@pytest.mark.engines
-def test_accountant_names_a_server_that_is_not_there():
-    pytest.importorskip("psycopg")
-    url = "postgresql://me:secret@127.0.0.1:1/none"
-    refuses("cannot be used", PrivacyAccountant, 1.0, path=url, error=PrivacyLedgerError)
 
 
 @needs_fork
@@ -536,6 +499,8 @@ def test_ledger_file_is_complete_when_it_gets_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(State, "new", new)
     PrivacyAccountant(1.0, path=path)
     assert seen == [False]
+    # Its owner alone may read it.
+    assert path.stat().st_mode & 0o077 == 0 or os.name != "posix"
 
 
 def test_ledger_file_ignores_temporary_names_of_killed_processes(path, tmp_path):
@@ -556,16 +521,6 @@ def test_ledger_file_is_made_without_links(path, monkeypatch):
     PrivacyAccountant(1.0, path=path).spend(0.25)
     refuses("already", PrivacyAccountant, 1.0, path=path, error=PrivacyLedgerError)
     assert PrivacyAccountant.open(path).remaining().epsilon == 0.75
-
-
-@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
-def test_ledger_file_is_readable_by_its_owner_alone(path):
-    before = os.umask(0o022)
-    try:
-        PrivacyAccountant(1.0, path=path)
-    finally:
-        os.umask(before)
-    assert path.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
