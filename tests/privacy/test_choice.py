@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -89,31 +90,17 @@ def test_weights_reach_the_rate_in_the_worst_case():
     assert loss[1] - loss[0] == pytest.approx(1.0)
 
 
-def test_private_choice_takes_extreme_costs_and_rates():
-    noise = NoiseSource(0)
-    assert private_choice([5, 4, 4], math.inf, noise) == 1
-    assert private_choice([0, 10**30], 1.0, noise) == 0
-    largest, least = _weights([0.0, 1e30], 1.0)
-    assert least / largest == pytest.approx(1e-60)
-    assert {private_choice([0, 10**9], 0.0, noise) for _ in range(60)} == {0, 1}
-    refuses("rate", private_choice, [1], -1.0, noise)
-    refuses("rate", private_choice, [1], math.nan, noise)
-    refuses("costs", private_choice, [], 1.0, noise)
-
-
-def test_private_choice_takes_extremes_without_a_seed():
-    noise = NoiseSource()
-    for bounded_range in (True, False):
-        assert private_choice([5, 4, 4], math.inf, noise, bounded_range=bounded_range) == 1
-        # Costs above 64 bits are cut off.
-        assert private_choice([0, 10**30], 1.0, noise, bounded_range=bounded_range) == 0
-        assert private_choice([-(10**30), 0], 1.0, noise, bounded_range=bounded_range) == 0
-        for rate in (0.0, 5e-324):
-            draws = {
-                private_choice([0, 10**9], rate, noise, bounded_range=bounded_range)
-                for _ in range(60)
-            }
-            assert draws == {0, 1}
+@pytest.mark.parametrize("seed", [0, None])
+@pytest.mark.parametrize("bounded_range", [True, False])
+def test_private_choice_takes_extreme_costs_and_rates(bounded_range, seed):
+    choose = partial(private_choice, noise=NoiseSource(seed), bounded_range=bounded_range)
+    assert choose([5, 4, 4], math.inf) == 1
+    # Without a seed, costs above 64 bits are cut off.
+    assert choose([0, 10**30], 1.0) == choose([-(10**30), 0], 1.0) == 0
+    for rate in (0.0, 5e-324):
+        assert {choose([0, 10**9], rate) for _ in range(60)} == {0, 1}
+    for name, costs, rate in (("rate", [1], -1.0), ("rate", [1], math.nan), ("costs", [], 1.0)):
+        refuses(name, choose, costs, rate)
 
 
 def test_weights_are_as_exact_as_the_rounding_paid_for():
@@ -127,6 +114,8 @@ def test_weights_are_as_exact_as_the_rounding_paid_for():
                 exact = (-Decimal(rate) * Decimal(excess)).exp() * 2**300
                 assert abs(Decimal(weight) / exact - 1) < Decimal(2) ** -45
     assert _ROUNDING >= 4 * 2.0**-45
+    largest, least = _weights([0.0, 1e30], 1.0)
+    assert least / largest == pytest.approx(1e-60)
 
 
 @pytest.mark.parametrize("bounded_range", [True, False])

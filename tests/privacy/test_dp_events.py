@@ -13,14 +13,18 @@ accounting = pytest.importorskip("dp_accounting")
 rdp = pytest.importorskip("dp_accounting.rdp")
 
 X = np.random.default_rng(0).uniform(size=(200, 2))
-RELATION = accounting.NeighboringRelation.REPLACE_ONE
+RELATIONS = {
+    "add-remove": accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
+    "replace-one": accounting.NeighboringRelation.REPLACE_ONE,
+}
+LAPLACE, GAUSSIAN = accounting.LaplaceDpEvent(2.0), accounting.GaussianDpEvent(4.0)
+NOTHING = accounting.NoOpDpEvent()
+composed, repeated = accounting.ComposedDpEvent, accounting.SelfComposedDpEvent
+SAMPLED = accounting.PoissonSampledDpEvent(0.01, accounting.GaussianDpEvent(1.0))
 
 
-def their_epsilon(delta, *events):
-    accountant = rdp.RdpAccountant(neighboring_relation=RELATION)
-    for event in events:
-        accountant.compose(event)
-    return accountant.get_epsilon(delta)
+def their_epsilon(delta, event, relation=RELATIONS["replace-one"]):
+    return rdp.RdpAccountant(neighboring_relation=relation).compose(event).get_epsilon(delta)
 
 
 def promise(epsilon, delta=0.0, rho=None):
@@ -66,15 +70,11 @@ def test_accountant_counts_all_that_a_guarantee_says():
 @pytest.mark.parametrize(
     ("event", "epsilon", "rho"),
     [
-        (accounting.NoOpDpEvent(), 0.0, 0.0),
-        (accounting.LaplaceDpEvent(2.0), 0.5, 0.125),
-        (accounting.SelfComposedDpEvent(accounting.LaplaceDpEvent(2.0), 3), 1.5, 0.375),
-        (accounting.SelfComposedDpEvent(accounting.GaussianDpEvent(1.0), 0), 0.0, 0.0),
-        (
-            accounting.ComposedDpEvent([accounting.LaplaceDpEvent(2.0), accounting.NoOpDpEvent()]),
-            0.5,
-            0.125,
-        ),
+        (NOTHING, 0.0, 0.0),
+        (LAPLACE, 0.5, 0.125),
+        (repeated(LAPLACE, 3), 1.5, 0.375),
+        (repeated(GAUSSIAN, 0), 0.0, 0.0),
+        (composed([LAPLACE, NOTHING]), 0.5, 0.125),
     ],
 )
 def test_accountant_counts_pure_dp_events_by_their_epsilon(event, epsilon, rho):
@@ -88,21 +88,11 @@ def test_accountant_counts_pure_dp_events_by_their_epsilon(event, epsilon, rho):
 @pytest.mark.parametrize(
     ("event", "rho"),
     [
-        (accounting.GaussianDpEvent(4.0), 1 / 32),
+        (GAUSSIAN, 1 / 32),
         (accounting.ZCDpEvent(0.02), 0.02),
-        (
-            accounting.ComposedDpEvent(
-                [accounting.GaussianDpEvent(4.0), accounting.LaplaceDpEvent(2.0)]
-            ),
-            1 / 32 + 0.125,
-        ),
+        (composed([GAUSSIAN, LAPLACE]), 1 / 32 + 0.125),
         # Sampling has no rho: its epsilon counts, under basic composition alone.
-        (
-            accounting.SelfComposedDpEvent(
-                accounting.PoissonSampledDpEvent(0.01, accounting.GaussianDpEvent(1.0)), 100
-            ),
-            None,
-        ),
+        (repeated(SAMPLED, 100), None),
     ],
 )
 def test_accountant_counts_other_dp_events_as_dp_accounting(event, rho):
@@ -110,12 +100,7 @@ def test_accountant_counts_other_dp_events_as_dp_accounting(event, rho):
     budget = PrivacyAccountant(9.0, 1e-3)
     budget.spend(event, 1e-6, adjacency=adjacency)
     (spend,) = budget.spends()
-    if rho is None:
-        accountant = rdp.RdpAccountant()
-        accountant.compose(event)
-        expected = accountant.get_epsilon(1e-6)
-    else:
-        expected = their_epsilon(1e-6, event)
+    expected = their_epsilon(1e-6, event, relation=RELATIONS[adjacency])
     assert spend.epsilon == expected and spend.delta == 1e-6 and spend.rho == rho
     concentrated = PrivacyAccountant(9.0, 1e-3, composition="zcdp")
     if rho is None:

@@ -162,6 +162,9 @@ def test_noise_source_repeats_under_a_seed_only():
         assert not np.array_equal(first, getattr(NoiseSource(2), law)(50.0, 100))
         secure = [getattr(NoiseSource(), law)(50.0, 100) for _ in range(2)]
         assert not np.array_equal(*secure)
+    for seed in (np.int64(3), np.uint32(3)):
+        assert NoiseSource(seed).below(5) == NoiseSource(3).below(5)
+        assert np.array_equal(NoiseSource(seed).words(4), NoiseSource(3).words(4))
     source = NoiseSource(0)
     first, second = source.generator(), source.generator()
     assert not np.array_equal(first.random(5), second.random(5))
@@ -282,9 +285,3 @@ def test_discrete_gaussian_is_near_the_rounded_gaussian(scale):
     rounded = norm.cdf((x + 0.5) / scale) - norm.cdf((x - 0.5) / scale)
     distance = 0.5 * np.abs(rounded - noise_law("gaussian", scale, x[-1])).sum()
     assert distance <= 1 / (40 * scale**2)
-
-
-@pytest.mark.parametrize("seed", [np.int64(3), np.uint32(3)])
-def test_noise_source_takes_integers_of_numpy_as_seeds(seed):
-    assert NoiseSource(seed).below(5) == NoiseSource(3).below(5)
-    np.testing.assert_array_equal(NoiseSource(seed).words(4), NoiseSource(3).words(4))
