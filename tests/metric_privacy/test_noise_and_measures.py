@@ -219,20 +219,26 @@ def test_metric_measure_keeps_types_of_columns():
     assert synthetic.dtypes.tolist() == X.dtypes.tolist() and synthetic["n"].between(0, 9).all()
 
 
-def test_smooth_measure_pays_for_rounding(monkeypatch):
-    # Few records and a small epsilon, where a step of the lattice is not negligible against the
-    # change by a row. The loss of a row, with a step for each number, stays within epsilon.
+@pytest.fixture
+def without_noise(monkeypatch):
+    """Scales and numbers of the draws of Laplace noise, all of which are zero."""
     drawn = []
 
-    def without_noise(self, scale, size):
+    def zeros(self, scale, size):
         drawn.append((scale, size))
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr(NoiseSource, "discrete_laplace", without_noise)
+    monkeypatch.setattr(NoiseSource, "discrete_laplace", zeros)
+    return drawn
+
+
+def test_smooth_measure_pays_for_rounding(without_noise):
+    # Few records and a small epsilon, where a step of the lattice is not negligible against the
+    # change by a row. The loss of a row, with a step for each number, stays within epsilon.
     for n, d, epsilon in ((50, 1, 1e-6), (10**4, 1, 1e-3), (500, 2, 1e-4)):
         X = np.random.default_rng(0).uniform(size=(n, d))
         MetricMeasure(epsilon, (0, 1)).fit(X)
-        scale, size = drawn.pop()
+        scale, size = without_noise.pop()
         assert size == size_for(epsilon * n, d)
         # In units of the change by one unit of distance: the noise, and the steps of the lattice.
         moved = 1.0 if d == 1 else 2.0 * d * (round(size ** (1 / d)) - 1)
@@ -247,21 +253,14 @@ def test_smooth_measure_pays_for_rounding(monkeypatch):
 
 @pytest.mark.laws
 @pytest.mark.parametrize(("d", "n"), [(1, 10**6), (3, 10**5)])
-def test_smooth_measure_order_and_number_of_rows_cost_nothing(d, n, monkeypatch):
+def test_smooth_measure_order_and_number_of_rows_cost_nothing(d, n, without_noise, monkeypatch):
     # Rows that are moved by less than floats of their sum can resolve, at the largest rate:
     # releases differ by no more than alpha times the distance and the resolution.
-    drawn = []
-
-    def without_noise(self, scale, size):
-        drawn.append(scale)
-        return np.zeros(size, dtype=np.int64)
-
     def released(X):
         private = MetricMeasure(bounds=(0, 1), alpha=1e9).fit(X)
-        return values.pop(), drawn.pop(), private.privacy_guarantee_
+        return values.pop(), without_noise.pop()[0], private.privacy_guarantee_
 
     values, encode = [], FixedPoint.encode
-    monkeypatch.setattr(NoiseSource, "discrete_laplace", without_noise)
     monkeypatch.setattr(
         FixedPoint, "encode", lambda self, x: values.append(encode(self, x)) or values[-1]
     )

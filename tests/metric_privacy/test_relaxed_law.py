@@ -8,7 +8,6 @@ import pytest
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism, UltrametricMechanism
 from sklearn_dptda.metric_privacy._finite_laws import floored
 from sklearn_dptda.metric_privacy._finite_metrics import subdominant
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.published import (
     diametric_scale,
     entropic_scale,
@@ -209,15 +208,6 @@ def test_ultrametric_mechanism_adds_the_rounding_of_sums_of_distances():
         added.append(private.privacy_guarantee_.resolution)
     # The law's own rounding is the same for both.
     assert added[0] - added[1] == pytest.approx(2.0**-46 * line(5).max(), rel=1e-3, abs=0)
-
-
-def test_ultrametric_mechanism_pays_before_release():
-    D1, D2 = crowd(5)
-    accountant = PrivacyAccountant(2 * 1.05)
-    private = UltrametricMechanism(D1, 2.0, accuracy=D2, accountant=accountant).fit()
-    assert private.privacy_guarantee_.epsilon == pytest.approx(2.1)
-    private.release([0])
-    refuses(None, private.release, [0], error=PrivacyBudgetExceeded)
 
 
 def test_ultrametric_mechanism_gives_copies_one_law():
