@@ -7,7 +7,9 @@ import math
 import multiprocessing
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 
 import joblib
 import numpy as np
@@ -22,7 +24,7 @@ from sklearn_dptda import PrivatePersistence
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, zcdp_epsilon, zcdp_rho
 from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._guarantee import Charge, Sums, ZCDPComposition
-from tests._refusals import refuses
+from tests._refusals import by_name, refusals, refuses, refuses_unpaid
 from tests.privacy._ledgers import needs_fork
 from tests.privacy._private_mean import PrivateMean
 
@@ -120,21 +122,15 @@ def test_default_accountant_is_the_inner_one_when_entered_twice(backend, n_jobs)
 
 
 def test_accountant_never_overspends_in_threads(accountant):
-    refused = []
+    def is_paid(_):
+        try:
+            accountant.spend(0.05)
+        except PrivacyBudgetExceeded:
+            return False
+        return True
 
-    def work():
-        for _ in range(10):
-            try:
-                accountant.spend(0.05)
-            except PrivacyBudgetExceeded:
-                refused.append(1)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(accountant) == 20 and len(refused) == 20
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(is_paid, range(40))) == len(accountant) == 20
 
 
 def test_spends_shows_the_history():
@@ -191,15 +187,11 @@ def test_private_persistence_reads_iterators_once():
     "bad", [{"n_jobs": 0}, {"n_jobs": "two"}, {"sensitivity": 1e300, "upper": 1e-300}]
 )
 def test_private_persistence_pays_nothing_where_public_numbers_fail(bad):
-    accountant = PrivacyAccountant(math.inf)
-    given = {**GIVEN, "accountant": accountant}
-    functions = FUNCTIONS[:1]
-    with pytest.raises((ValueError, TypeError)):
-        PrivatePersistence(**{**given, **bad}).fit_transform(functions)
+    calls = [PrivatePersistence(**{**GIVEN, **bad}).fit_transform]
     if "n_jobs" in bad:
-        private = PrivatePersistence(**given).fit(functions).set_params(**bad)
-        refuses(None, private.transform, functions, error=(ValueError, TypeError))
-    assert len(accountant) == 0
+        calls.append(PrivatePersistence(**GIVEN).fit(FUNCTIONS).set_params(**bad).transform)
+    for call in calls:
+        refuses_unpaid(None, call, FUNCTIONS, error=(ValueError, TypeError))
 
 
 def test_accountant_fits_equal_shares():
@@ -415,20 +407,24 @@ def test_accountant_repr_and_truth():
         accountant.epsilon = 100.0
 
 
-def test_accountant_refuses_bad_budgets(tmp_path):
-    for bad, name in (
-        ({}, "epsilon"),
-        ({"epsilon": 0}, "epsilon"),
-        ({"epsilon": -1}, "epsilon"),
-        ({"epsilon": math.nan}, "epsilon"),
-        ({"epsilon": "1"}, "epsilon"),
-        ({"epsilon": 1.0, "delta": 1.0}, "delta"),
-        ({"epsilon": 1.0, "delta": -0.1}, "delta"),
-        ({"epsilon": 1.0, "composition": "moments"}, "composition"),
-        ({"epsilon": 1.0, "composition": "zcdp"}, "delta"),
-    ):
-        for path in (None, tmp_path / "a.db"):
-            refuses(name, PrivacyAccountant, **bad, path=path, error=(TypeError, ValueError))
+BUDGETS = by_name(epsilon=(0, -1, math.nan, "1"))
+BUDGETS += [
+    ("epsilon", {}),
+    ("delta", {"epsilon": 1.0, "delta": 1.0}, {"epsilon": 1.0, "delta": -0.1}),
+    ("composition", {"epsilon": 1.0, "composition": "moments"}),
+    ("delta", {"epsilon": 1.0, "composition": "zcdp"}),
+]
+
+
+@refusals(
+    {
+        "budget": (PrivacyAccountant, BUDGETS, (TypeError, ValueError)),
+        "file": (partial(PrivacyAccountant, path="a.db"), BUDGETS, (TypeError, ValueError)),
+    }
+)
+def test_accountant_refuses_bad_budgets(refuse, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refuse()
     assert not list(tmp_path.iterdir())
 
 

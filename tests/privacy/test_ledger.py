@@ -8,6 +8,7 @@ import pickle
 import sqlite3
 import tempfile
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -48,32 +49,6 @@ def make_a_ledger(say, path):
         say("made")
     except PrivacyLedgerError:
         say("refused")
-
-
-class Watched(sqlite3.Connection):
-    """Says that a payment asks for the file."""
-
-    def execute(self, statement, *parameters):
-        if statement == "BEGIN IMMEDIATE":
-            self.say("begins")
-        return super().execute(statement, *parameters)
-
-
-def pay_watched(say, accountant):
-    Watched.say, connect = say, sqlite3.connect
-    sqlite3.connect = lambda *place, **options: connect(*place, factory=Watched, **options)
-    accountant.spend(0.1)
-    say("paid")
-
-
-def sleeps(process):
-    """How often a process has gone to sleep, where Linux counts it, and otherwise many times."""
-    try:
-        with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
-            (count,) = (line.split()[1] for line in file if line.startswith("voluntary_ctxt"))
-    except FileNotFoundError:
-        return np.inf
-    return int(count)
 
 
 def test_ledger_keeps_its_budget_and_payments(ledger_path):
@@ -341,7 +316,7 @@ def test_ledger_in_memory_that_is_not_shared_is_refused_in_a_fork(monkeypatch):
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_ledger_does_not_hang_in_forks_and_threads():
     # Two threads fork while others make accountants and spend. Every child must pay and exit.
-    stop, shared, running, codes = threading.Event(), PrivacyAccountant(np.inf), set(), []
+    stop, shared, ended = threading.Event(), PrivacyAccountant(np.inf), []
 
     def busy():
         while not stop.is_set():
@@ -349,53 +324,30 @@ def test_ledger_does_not_hang_in_forks_and_threads():
             shared.spend(0.1)
 
     def forks():
-        while len(codes) < 10 and not stop.is_set():
-            child = os.fork()
-            if child == 0:
-                code = 1
-                try:
-                    shared.spend(0.1)
-                    code = 0
-                finally:
-                    os._exit(code)
-            running.add(child)
-            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-            running.remove(child)
+        for _ in range(5):
+            in_a_fork(lambda: shared.spend(0.1))
+            ended.append(1)
 
-    threads = [threading.Thread(target=busy, daemon=True) for _ in range(2)]
-    forkers = [threading.Thread(target=forks, daemon=True) for _ in range(2)]
-    for thread in threads + forkers:
+    forkers = [threading.Thread(target=forks) for _ in range(2)]
+    threads = [*forkers, *(threading.Thread(target=busy, daemon=True) for _ in range(2))]
+    for thread in threads:
         thread.start()
-    try:
-        for thread in forkers:
-            # They need a second or two. A process that hangs does so for ever.
-            thread.join(timeout=300)
-            assert not thread.is_alive()
-    finally:
-        stop.set()
-        # A child that hangs must not outlive the tests.
-        while any(thread.is_alive() for thread in forkers):
-            with contextlib.suppress(ProcessLookupError):
-                for child in list(running):
-                    os.kill(child, KILL)
-            forkers[0].join(0.1)
-    assert set(codes) == {0} and len(codes) >= 10
+    for thread in forkers:
+        thread.join()
+    stop.set()
+    assert len(ended) == 10
 
 
 @pytest.mark.engines
 def test_ledger_file_in_use_is_waited_for(path):
     accountant = PrivacyAccountant(1.0, path=path)
-    payer = Child(pay_watched, accountant)
-    blocker = sqlite3.connect(path, isolation_level=None)
+    blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     blocker.execute("BEGIN IMMEDIATE")
-    payer.go()
-    assert payer.word() == "begins"
-    before = sleeps(payer.process)
-    # SQLite sleeps between its attempts to get the lock.
-    wait_until(lambda: sleeps(payer.process) >= before + 3, "the payer waits for the file")
-    assert payer.process.is_alive()
-    blocker.execute("COMMIT")
-    assert payer.words() == ["paid"] and len(accountant) == 1
+    begin = time.monotonic()
+    # A payment that does not wait fails long before.
+    threading.Timer(1.0, blocker.execute, ["COMMIT"]).start()
+    accountant.spend(0.1)
+    assert len(accountant) == 1 and time.monotonic() > begin + 0.9
     blocker.close()
 
 

@@ -308,10 +308,22 @@ class Server:
         files = {"stdout": subprocess.DEVNULL, **files}
         subprocess.run([_find(name), *arguments], check=True, timeout=600, **files, **who)
 
-    def ledger(self, name):
+    def empty(self, name):
         self.administer(f"DROP DATABASE IF EXISTS {name}", f"CREATE DATABASE {name}")
-        PrivacyAccountant(1.0, path=self.of(name)).spend(0.25)
         return self.of(name)
+
+    def ledger(self, name):
+        PrivacyAccountant(1.0, path=self.empty(name)).spend(0.25)
+        return self.of(name)
+
+    def restored(self, name, source, dump):
+        """Path of a database that is made of a dump of another one, or in its place."""
+        with dump.open("wb") as file:
+            self.tool("pg_dump", source, stdout=file)
+        path = self.empty(name)
+        with dump.open("rb") as file:
+            self.tool("psql", "-q", name, stdin=file)
+        return path
 
 
 @pytest.fixture
@@ -333,25 +345,16 @@ def test_accountant_works_for_an_ordinary_user_of_a_server(server):
 
 @attack("PostgreSQL: dump restored into another database")
 def dump_elsewhere(folder, server):
-    path, dump = server.ledger("one"), folder / "dump.sql"
-    with dump.open("wb") as file:
-        server.tool("pg_dump", "one", stdout=file)
-    server.administer("DROP DATABASE IF EXISTS two", "CREATE DATABASE two")
-    with dump.open("rb") as file:
-        server.tool("psql", "-q", "two", stdin=file)
-    said = answer(server.of("two"), 0.1)
+    path = server.ledger("one")
+    said = answer(server.restored("two", "one", folder / "dump.sql"), 0.1)
     assert answer(path, 0.1) == "accepted"
     return said
 
 
 @attack("PostgreSQL: dropped database, restored from a dump")
 def dump_in_place(folder, server):
-    path, dump = server.ledger("one"), folder / "dump.sql"
-    with dump.open("wb") as file:
-        server.tool("pg_dump", "one", stdout=file)
-    server.administer("DROP DATABASE one", "CREATE DATABASE one")
-    with dump.open("rb") as file:
-        server.tool("psql", "-q", "one", stdin=file)
+    server.ledger("one")
+    path = server.restored("one", "one", folder / "dump.sql")
     said = answer(path)
     assert answer(path, 0.1, moved=True) == "accepted"
     return said

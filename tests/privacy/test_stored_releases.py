@@ -552,41 +552,29 @@ def test_release_replicates_stores_releases_without_a_name(tmp_path):
     assert same(stored, releases)
 
 
+# A process dies instead of a call or after it, as in a power failure. The last two are the numbers
+# of payments and of stored releases after the death.
+MOMENTS = {
+    "before the payment": (Ledger, "spend", False, 0, 0),
+    "between payment and draw": (Ledger, "spend", True, 1, 0),
+    "in the draw": (NoiseSource, "__init__", True, 1, 0),
+    "between draw and store": (Ledger, "keep", False, 1, 0),
+    "after the store": (Ledger, "keep", True, 1, 1),
+}
+
+
 def release_and_die(say, moment, folder):
-    """Release as one task, and end at some moment, as in a power failure."""
+    kind, name, afterwards, *_ = MOMENTS[moment]
+    function = getattr(kind, name)
 
     def die(*arguments, **options):
+        if afterwards:
+            function(*arguments, **options)
         os._exit(7)
 
-    def then_die(function):
-        def call(*arguments, **options):
-            function(*arguments, **options)
-            os._exit(7)
-
-        return call
-
     budget = PrivacyAccountant.open(folder / "a.db")
-    if moment == "before the payment":
-        Ledger.spend = die
-    elif moment == "between payment and draw":
-        Ledger.spend = then_die(Ledger.spend)
-    elif moment == "in the draw":
-        NoiseSource.__init__ = then_die(NoiseSource.__init__)
-    elif moment == "between draw and store":
-        Ledger.keep = die
-    elif moment == "after the store":
-        Ledger.keep = then_die(Ledger.keep)
+    setattr(kind, name, die)
     release_once(DPLloyd(2, bounds=(0, 1), accountant=budget), X, "one")
-
-
-# Numbers of payments and of stored releases after the death.
-MOMENTS = {
-    "before the payment": (0, 0),
-    "between payment and draw": (1, 0),
-    "in the draw": (1, 0),
-    "between draw and store": (1, 0),
-    "after the store": (1, 1),
-}
 
 
 @pytest.mark.parametrize(
@@ -600,14 +588,14 @@ def test_release_once_pays_once_whenever_a_process_dies(moment, tmp_path):
     budget = PrivacyAccountant(2.0, 1e-3, path=tmp_path / "a.db")
     budget.under("one")
     Child(release_and_die, moment, tmp_path).go().words(exit_code=7)
-    releases = budget.releases()
-    assert (len(releases), sum(r.size is not None for r in releases)) == MOMENTS[moment]
+    *_, n_paid, n_stored = MOMENTS[moment]
+    assert [r.size is not None for r in budget.releases()] == [bool(n_stored)] * n_paid
     # The release that the same task would have made without dying, with the same secret.
     other = PrivacyAccountant(2.0, 1e-3, path=tmp_path / "b.db")
     secrets = [os.path.join(folder_of(each._ledger.id), "secret") for each in (budget, other)]
     shutil.copy(*secrets)
     expected = release_once(DPLloyd(2, bounds=(0, 1), accountant=other), X, "one")
-    if MOMENTS[moment][1]:
+    if n_stored:
         assert same(budget.release("one")["cluster_centers_"], expected["cluster_centers_"])
     found = release_once(DPLloyd(2, bounds=(0, 1), accountant=budget), X, "one")
     assert same(found, expected)
