@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from joblib import Memory, Parallel, delayed
+from joblib import Memory
 from sklearn.base import clone
 
 from sklearn_dptda.graph import EdgeFlip
@@ -405,16 +405,6 @@ def test_optimal_mechanism_solves_small_rates(alpha):
     best = optimal_mechanism(D, alpha=alpha)
     assert privacy_parameter(best.log_matrix, D, log=True) <= alpha * (1 + 1e-9)
     assert accuracy_bounds(D, alpha=alpha).optimum == pytest.approx(0.5, abs=0.01)
-
-
-@pytest.mark.engines
-def test_metric_mechanisms_pay_into_one_ledger_from_workers(tmp_path):
-    accountant = PrivacyAccountant(100.0, path=tmp_path / "ledger.db")
-    private = MetricExponentialMechanism(1.0, candidates=[[0.0], [1.0]]).fit()
-    with accountant:
-        Parallel(2)(delayed(private.transform)([[0.0]]) for _ in range(6))
-        optimal_mechanism(1 - np.eye(2), alpha=1.0).sample([0, 1])
-    assert accountant.total().epsilon == pytest.approx(7.0)
 
 
 class Distance:

@@ -9,7 +9,6 @@ import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 
 import joblib
 import numpy as np
@@ -24,7 +23,7 @@ from sklearn_dptda import PrivatePersistence
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, zcdp_epsilon, zcdp_rho
 from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._guarantee import Charge, Sums, ZCDPComposition
-from tests._refusals import by_name, refusals, refuses, refuses_unpaid
+from tests._refusals import refuses, refuses_unpaid
 from tests.privacy._ledgers import needs_fork
 from tests.privacy._private_mean import PrivateMean
 
@@ -407,24 +406,20 @@ def test_accountant_repr_and_truth():
         accountant.epsilon = 100.0
 
 
-BUDGETS = by_name(epsilon=(0, -1, math.nan, "1"))
-BUDGETS += [
-    ("epsilon", {}),
-    ("delta", {"epsilon": 1.0, "delta": 1.0}, {"epsilon": 1.0, "delta": -0.1}),
-    ("composition", {"epsilon": 1.0, "composition": "moments"}),
-    ("delta", {"epsilon": 1.0, "composition": "zcdp"}),
-]
-
-
-@refusals(
-    {
-        "budget": (PrivacyAccountant, BUDGETS, (TypeError, ValueError)),
-        "file": (partial(PrivacyAccountant, path="a.db"), BUDGETS, (TypeError, ValueError)),
-    }
-)
-def test_accountant_refuses_bad_budgets(refuse, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    refuse()
+def test_accountant_refuses_bad_budgets(tmp_path):
+    for bad, name in (
+        ({}, "epsilon"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"epsilon": "1"}, "epsilon"),
+        ({"epsilon": 1.0, "delta": 1.0}, "delta"),
+        ({"epsilon": 1.0, "delta": -0.1}, "delta"),
+        ({"epsilon": 1.0, "composition": "moments"}, "composition"),
+        ({"epsilon": 1.0, "composition": "zcdp"}, "delta"),
+    ):
+        for path in (None, tmp_path / "a.db"):
+            refuses(name, PrivacyAccountant, **bad, path=path, error=(TypeError, ValueError))
     assert not list(tmp_path.iterdir())
 
 

@@ -144,23 +144,6 @@ def test_choose_member_takes_the_rounding_off_the_rate(monkeypatch):
     assert rates == [0.0, 0.3 - _ROUNDING, 5.0 - _ROUNDING]
 
 
-def test_exponential_gives_each_number_its_candidate():
-    # One candidate for each number below the sum of the weights, as many as its weight.
-    class Counted(NoiseSource):
-        def below(self, n):
-            assert n == 6
-            return self.number
-
-    noise, drawn = Counted(0), []
-    for noise.number in range(6):
-        drawn.append(_choice._exponential([2, 0, 1, 3], noise))
-    assert drawn == [0, 0, 2, 3, 3, 3]
-    # Without noise, the first member of the first nonempty group of least cost.
-    assert choose_member([5, 1, 2, 2], [3, 0, 7, 1], math.inf, noise) == (2, 0)
-    # A number of members that no list could hold.
-    assert choose_member([10**6, 0], [10**40, 1], 1.0, NoiseSource(0)) == (1, 0)
-
-
 class Scripted:
     """Integers that a list prescribes; beyond it, one asks for the next integer."""
 
@@ -206,10 +189,19 @@ def test_private_choice_has_the_law_of_its_weights(bounded_range, monkeypatch):
 
 
 def test_choose_member_has_the_law_of_all_members(monkeypatch):
+    # Without noise, it is the first member of the first nonempty group of least cost.
+    assert choose_member([5, 1, 2, 2], [3, 0, 7, 1], math.inf, NoiseSource(0)) == (2, 0)
+    # No list could hold so many members.
+    assert choose_member([10**6, 0], [10**40, 1], 1.0, NoiseSource(0)) == (1, 0)
     monkeypatch.setattr(_choice, "_weights", lambda *_: [1, 4, 2])
     law = law_of(lambda source: choose_member([0, 0, 0], [2, 0, 3], 1.0, source))
     expected = {(0, 0): 1, (0, 1): 1, (2, 0): 2, (2, 1): 2, (2, 2): 2}
     assert law == {member: Fraction(weight, 8) for member, weight in expected.items()}
+
+
+def test_candidates_come_in_every_order_equally_often():
+    law = law_of(lambda source: tuple(ExactDraws(source)._candidates(4, again=False)))
+    assert law == dict.fromkeys(permutations(range(4)), Fraction(1, 24))
 
 
 def test_private_choice_repeats_under_a_key():

@@ -5,7 +5,6 @@ import random
 from bisect import bisect_right
 from fractions import Fraction
 from functools import cache
-from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -62,17 +61,6 @@ class Scripted:
     def below(self, n):
         assert n == 2**64
         return self._further.pop(0)
-
-
-class Numbers:
-    """A source that gives the integers it is told, and keeps the limits it was asked for."""
-
-    def __init__(self, numbers):
-        self._numbers, self.limits = list(numbers), []
-
-    def below(self, n):
-        self.limits.append(n)
-        return self._numbers.pop(0)
 
 
 class Seeded:
@@ -320,12 +308,3 @@ def test_many_integers_are_drawn_by_bins(seed, monkeypatch):
         for n in (_exact_draws.BULK[law] - 1, _exact_draws.BULK[law]):
             getattr(NoiseSource(seed), f"discrete_{law}")(3.0, n)
     assert used == list(_exact_draws.BULK.values())
-
-
-def test_candidates_come_in_every_order_equally_often():
-    orders = []
-    for draws in product(range(4), range(3), range(2), range(1)):
-        source = Numbers(draws)
-        orders.append(tuple(_exact_draws.ExactDraws(source)._candidates(4, again=False)))
-        assert source.limits == [4, 3, 2, 1]
-    assert sorted(orders) == sorted(permutations(range(4)))
