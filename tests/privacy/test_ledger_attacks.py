@@ -22,8 +22,8 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._ledger_stores import last_mark
 from tests._refusals import failing, refuses
-from tests.privacy._ledgers import edit, needs_fork
-from tests.privacy.conftest import PATIENTLY, _find, start_on_free_port
+from tests.privacy._ledgers import alter, edit, needs_fork
+from tests.privacy.conftest import PATIENTLY, _find, administer, start_on_free_port
 
 GUARANTEES = Path(__file__).parents[2] / "doc" / "guarantees.md"
 ATTACKS = {}
@@ -277,24 +277,13 @@ class Server:
     """Databases of the server of the tests, and its tools."""
 
     def __init__(self, url):
-        import sqlalchemy
-
-        self.url = url
-        self.port = url.rpartition(":")[2]
-        self._engine = sqlalchemy.create_engine(
-            self.of("postgres").replace("postgresql:", "postgresql+psycopg:"),
-            isolation_level="AUTOCOMMIT",
-            poolclass=sqlalchemy.NullPool,
-        )
-        self._text = sqlalchemy.text
+        self.url, self.port = url, url.rpartition(":")[2]
 
     def of(self, name):
         return f"{self.url}/{name}"
 
     def administer(self, *statements):
-        with self._engine.connect() as connection:
-            for statement in statements:
-                connection.execute(self._text(statement))
+        administer(self.url, *statements)
 
     def tool(self, name, *arguments, **files):
         self.run(name, "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", *arguments, **files)
@@ -373,18 +362,10 @@ def dropped(folder, server):
 
 @attack("PostgreSQL: rows restored in place")
 def rows_in_place(folder, server):
-    import sqlalchemy
-
     path = server.ledger("one")
-    engine = sqlalchemy.create_engine(
-        path.replace("postgresql:", "postgresql+psycopg:"), poolclass=sqlalchemy.NullPool
-    )
-    with engine.begin() as connection:
-        connection.execute(sqlalchemy.text("CREATE TABLE kept AS SELECT * FROM privacy_budget"))
+    alter(path, "CREATE TABLE kept AS SELECT * FROM privacy_budget")
     PrivacyAccountant.open(path).spend(0.5)
-    with engine.begin() as connection:
-        connection.execute(sqlalchemy.text("DELETE FROM privacy_budget"))
-        connection.execute(sqlalchemy.text("INSERT INTO privacy_budget SELECT * FROM kept"))
+    alter(path, "DELETE FROM privacy_budget", "INSERT INTO privacy_budget SELECT * FROM kept")
     return answer(path)
 
 

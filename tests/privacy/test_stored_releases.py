@@ -9,6 +9,7 @@ import pickle
 import shutil
 import warnings
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,10 @@ VALUES = {
     "scalars": [np.float32(0.1), np.int64(-1), np.bool_(True), np.float64("nan")],
     "sparse": csr_array(np.eye(3)[:, :2]),
 }
+
+
+def lloyd(budget, n_clusters=2):
+    return DPLloyd(n_clusters, bounds=(0, 1), accountant=budget)
 
 
 def same(one, other):
@@ -271,7 +276,7 @@ def test_accountant_keep_chooses_what_is_stored(options, tmp_path, monkeypatch):
     assert sizes == [kept, False]
     # Handles that were pickled continue in the same way.
     again = pickle.loads(pickle.dumps(budget))
-    DPLloyd(2, bounds=(0, 1), accountant=again).fit(X)
+    lloyd(again).fit(X)
     assert (budget.releases()[-1].size is not None) == kept
     for keep in (-1, None, "all", float("nan")):
         refuses("keep must be a number of MiB", PrivacyAccountant, 1.0, path="b.db", keep=keep)
@@ -292,7 +297,7 @@ def test_fit_loses_no_release_that_cannot_be_stored(place, error, action, path, 
     budget = PrivacyAccountant(9.0, 1e-3, path=path)
     monkeypatch.setattr(f"sklearn_dptda.privacy.{place}", failing(error))
     with warnings.catch_warnings(record=True, action=action) as said:
-        model = DPLloyd(2, bounds=(0, 1), accountant=budget).fit(X)
+        model = lloyd(budget).fit(X)
     assert model.cluster_centers_.shape == (2, 2) and len(budget) == 1
     assert budget.releases()[0].size is None
     if action == "always":
@@ -414,7 +419,7 @@ class Fresh(DPLloyd):
 
 def test_release_once_returns_no_second_draw(tmp_path):
     budget = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db")
-    honest = DPLloyd(2, bounds=(0, 1), accountant=budget)
+    honest = lloyd(budget)
     assert same(release_once(honest, X, "honest"), release_once(honest, X, "honest"))
     assert same(budget.release("honest"), budget.release(budget.releases()[0].key))
     broken = Fresh(2, bounds=(0, 1), accountant=budget)
@@ -492,36 +497,23 @@ def points_after(*steps):
     return make_pipeline(*steps, FunctionTransformer())
 
 
+OF_POINTS = {
+    "distances": lambda budget: points_after(lloyd(budget, 3)),
+    "projections": lambda budget: points_after(PrivatePCA(2, bounds=(0, 1), accountant=budget)),
+    "clusters": lambda budget: make_pipeline(lloyd(budget, 3), KMeans(2, random_state=0)),
+    "search": lambda budget: GridSearchCV(lloyd(budget), {"n_clusters": [2, 3]}, cv=2),
+    "union": lambda budget: FeatureUnion([("one", lloyd(budget, 3)), ("two", lloyd(budget))]),
+}
+
+
 @pytest.mark.filterwarnings("ignore:KMeans")
 @pytest.mark.parametrize(
-    "make",
-    [
-        lambda budget: points_after(DPLloyd(3, bounds=(0, 1), accountant=budget)),
-        *[
-            pytest.param(make, marks=pytest.mark.laws)
-            for make in (
-                lambda budget: points_after(PrivatePCA(2, bounds=(0, 1), accountant=budget)),
-                lambda budget: make_pipeline(
-                    DPLloyd(3, bounds=(0, 1), accountant=budget), KMeans(2, random_state=0)
-                ),
-                lambda budget: GridSearchCV(
-                    DPLloyd(2, bounds=(0, 1), accountant=budget), {"n_clusters": [2, 3]}, cv=2
-                ),
-                lambda budget: FeatureUnion(
-                    [
-                        ("one", DPLloyd(3, bounds=(0, 1), accountant=budget)),
-                        ("two", DPLloyd(2, bounds=(0, 1), accountant=budget)),
-                    ]
-                ),
-            )
-        ],
-    ],
-    ids=["distances", "projections", "clusters of distances", "search", "union"],
+    "name", [pytest.param(n, marks=pytest.mark.laws if n != "distances" else ()) for n in OF_POINTS]
 )
-def test_release_replicates_stores_no_results_with_records(make, tmp_path):
-    budget = PrivacyAccountant(1e3, 0.1, path=tmp_path / "a.db")
-    release_replicates(make(budget), X, 2)
-    release_replicates(make(budget), X, 2, name="two")
+def test_release_replicates_stores_no_results_with_records(name, path):
+    budget = PrivacyAccountant(1e3, 0.1, path=path)
+    for under in (None, "two"):
+        release_replicates(OF_POINTS[name](budget), X, 2, name=under)
     for release in budget.releases():
         if release.size is not None:
             stored = budget.release(release.key)
@@ -574,7 +566,7 @@ def release_and_die(say, moment, folder):
 
     budget = PrivacyAccountant.open(folder / "a.db")
     setattr(kind, name, die)
-    release_once(DPLloyd(2, bounds=(0, 1), accountant=budget), X, "one")
+    release_once(lloyd(budget), X, "one")
 
 
 @pytest.mark.parametrize(
@@ -594,10 +586,10 @@ def test_release_once_pays_once_whenever_a_process_dies(moment, tmp_path):
     other = PrivacyAccountant(2.0, 1e-3, path=tmp_path / "b.db")
     secrets = [os.path.join(folder_of(each._ledger.id), "secret") for each in (budget, other)]
     shutil.copy(*secrets)
-    expected = release_once(DPLloyd(2, bounds=(0, 1), accountant=other), X, "one")
+    expected = release_once(lloyd(other), X, "one")
     if n_stored:
         assert same(budget.release("one")["cluster_centers_"], expected["cluster_centers_"])
-    found = release_once(DPLloyd(2, bounds=(0, 1), accountant=budget), X, "one")
+    found = release_once(lloyd(budget), X, "one")
     assert same(found, expected)
     assert same(budget.release("one")["cluster_centers_"], expected["cluster_centers_"])
     (release,) = budget.releases()
@@ -670,7 +662,7 @@ def test_secret_of_a_ledger_is_one_for_processes_that_race(tmp_path, monkeypatch
 
 def test_named_releases_need_the_secret_of_their_ledger(path):
     budget = PrivacyAccountant(9.0, 1e-3, path=path)
-    model = DPLloyd(2, bounds=(0, 1), accountant=budget)
+    model = lloyd(budget)
     first = release_once(model, X, "one")
     folder = Path(folder_of(budget._ledger.id))
     secret = (folder / "secret").read_bytes().strip()
@@ -707,42 +699,31 @@ GRANT UPDATE (number, spent_epsilon, spent_delta, spent_rho) ON privacy_budget T
 
 @pytest.mark.engines
 def test_ledger_server_grants_the_documented_roles(fresh_database):
-    import sqlalchemy
-
+    errors = pytest.importorskip("sqlalchemy").exc
     owner = PrivacyAccountant(3.0, 1e-3, path=fresh_database)
     # States permanently whose losses are counted.
     owner.spend(0.25, adjacency="add-remove", unit="one row")
-    url = sqlalchemy.engine.make_url(fresh_database)
-
-    def run(statements, role=None):
-        named = url.set(drivername="postgresql+psycopg", **({"username": role} if role else {}))
-        with sqlalchemy.create_engine(named, poolclass=sqlalchemy.NullPool).begin() as connection:
-            for statement in filter(str.strip, statements.split(";")):
-                connection.execute(sqlalchemy.text(statement))
-
-    def opened(role):
-        return PrivacyAccountant.open(url.set(username=role).render_as_string(False))
-
-    run(GRANTS)
+    alter(fresh_database, *filter(str.strip, GRANTS.split(";")))
+    payer, looker = (fresh_database.replace("postgres@", f"{who}@") for who in ("payer", "looker"))
     try:
-        model = DPLloyd(2, bounds=(0, 1), accountant=opened("payer")).fit(X)
-        _, release = opened("looker").releases()
-        stored = opened("looker").release(release.key)
-        assert same(stored["cluster_centers_"], model.cluster_centers_)
-        assert opened("looker").remaining().epsilon == 1.75
-        with pytest.raises(PrivacyLedgerError, match="permission denied"):
-            opened("looker").spend(0.1, adjacency="add-remove")
-        for column in ("epsilon", "home", "unit", "adjacency"):
-            with pytest.raises(sqlalchemy.exc.ProgrammingError, match="permission denied"):
-                run(f"UPDATE privacy_budget SET {column} = NULL", "payer")
-        with pytest.raises(sqlalchemy.exc.ProgrammingError, match="permission denied"):
-            run("DELETE FROM privacy_release", "payer")
-        with pytest.raises(sqlalchemy.exc.IntegrityError, match="check constraint"):
-            run(
-                "INSERT INTO privacy_spend SELECT 'other', 3, time, -3, delta, rho, adjacency, "
-                "unit, what, estimator, parameters FROM privacy_spend WHERE number = 1",
-                "payer",
-            )
+        model = lloyd(PrivacyAccountant.open(payer)).fit(X)
+        reader = PrivacyAccountant.open(looker)
+        _, release = reader.releases()
+        assert same(reader.release(release.key)["cluster_centers_"], model.cluster_centers_)
+        assert reader.remaining().epsilon == 1.75
+        pay = partial(reader.spend, 0.1, adjacency="add-remove")
+        refuses("permission denied", pay, error=PrivacyLedgerError)
+        changes = [
+            f"UPDATE privacy_budget SET {column} = NULL"
+            for column in ("epsilon", "home", "unit", "adjacency")
+        ]
+        for change in (*changes, "DELETE FROM privacy_release"):
+            refuses("permission denied", alter, payer, change, error=errors.ProgrammingError)
+        negative = (
+            "INSERT INTO privacy_spend SELECT 'other', 3, time, -3, delta, rho, adjacency, "
+            "unit, what, estimator, parameters FROM privacy_spend WHERE number = 1"
+        )
+        refuses("check constraint", alter, payer, negative, error=errors.IntegrityError)
         assert len(owner) == 2
     finally:
-        run("DROP OWNED BY looker, payer; DROP ROLE looker; DROP ROLE payer")
+        alter(fresh_database, "DROP OWNED BY looker, payer", "DROP ROLE looker", "DROP ROLE payer")
