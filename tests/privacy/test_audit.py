@@ -35,10 +35,6 @@ def laplace(data, random_state=None, scale=1.0):
     return int(np.sum(data)) + NoiseSource(random_state).discrete_laplace(scale, 1)
 
 
-def half_laplace(data, random_state=None):
-    return laplace(data, random_state, scale=0.5)
-
-
 def gaussian(data, random_state=None, factor=1.0):
     lattice = 1000
     scale = factor * gaussian_scale(Sensitivity(1.0, "l2", "add-remove"), 1.0, 1e-2)
@@ -46,16 +42,8 @@ def gaussian(data, random_state=None, factor=1.0):
     return (lattice * np.asarray(data, dtype=float).sum(axis=0) + noise) / lattice
 
 
-def half_gaussian(data, random_state=None):
-    return gaussian(data, random_state, factor=0.5)
-
-
 def response(data, random_state=None, epsilon=1.0):
     return randomized_response(NoiseSource(random_state), data, 3, epsilon)
-
-
-def loose_response(data, random_state=None):
-    return response(data, random_state, epsilon=2.0)
 
 
 def counts_points(data, random_state=None):
@@ -79,10 +67,11 @@ class NoisyColumn(TransformerMixin, BaseEstimator):
         return X[:, self.column].sum() + noise
 
 
+half_laplace, half_gaussian = partial(laplace, scale=0.5), partial(gaussian, factor=0.5)
 MECHANISMS = [
     (laplace, half_laplace, ([0], [1]), 1.0, 0.0, 4000),
     (gaussian, half_gaussian, ([[0.0, 0.0]], [[0.6, 0.8]]), 1.0, 1e-2, N_RUNS),
-    (response, loose_response, ([0, 1], [2, 1]), 1.0, 0.0, 4000),
+    (response, partial(response, epsilon=2.0), ([0, 1], [2, 1]), 1.0, 0.0, 4000),
 ]
 
 

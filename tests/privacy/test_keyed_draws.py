@@ -333,16 +333,10 @@ def test_public_parameters_name_functions_without_an_address():
     assert public_parameters(mechanism)["metric"].endswith("test_keyed_draws._distance")
 
 
-def _refused(change, first, *releases):
-    """Whether all but the first of some (steps, records) are refused under one name, and unpaid."""
-    budget = PrivacyAccountant(10.0, 1e-3)
+def release_of(budget, steps, X):
+    """Release from a pipeline, always under the same name."""
     private = DPLloyd(2, 0.5, bounds=(-4, 4), accountant=budget)
-    release_once(make_pipeline(*first[0], private), first[1], "one")
-    for steps, X in releases:
-        change()
-        with pytest.raises(PrivacyLedgerError, match="Choose another name"):
-            release_once(make_pipeline(*steps, private), X, "one")
-    return len(budget) == 1
+    return release_once(make_pipeline(*steps, private), X, "one")
 
 
 def test_release_once_refuses_a_name_of_something_else(monkeypatch):
@@ -350,25 +344,24 @@ def test_release_once_refuses_a_name_of_something_else(monkeypatch):
     neighbour = X.copy()
     neighbour[0] = 1 - neighbour[0]
     public = [StandardScaler().fit(np.array([[-size] * 2, [size] * 2])) for size in (1.0, 2.0)]
-    frozen = [FrozenEstimator(scaler) for scaler in public]
-    assert _refused(int, ([], X), ([], neighbour))
-    assert _refused(int, ([FunctionTransformer(np.sin)], X), ([FunctionTransformer(_twice)], X))
-    assert _refused(int, ([frozen[0]], X), ([frozen[1]], X))
+    twice = FunctionTransformer(_twice)
+    for first, other in (
+        (([], X), ([], neighbour)),
+        (([FunctionTransformer(np.sin)], X), ([twice], X)),
+        *[[([FrozenEstimator(scaler)], X) for scaler in public]],
+    ):
+        budget = PrivacyAccountant(10.0, 1e-3)
+        release_of(budget, *first)
+        refuses("Choose another name", release_of, budget, *other, error=PrivacyLedgerError)
+        assert len(budget) == 1
     # Earlier steps are seen through their output, and functions need no name.
-    same = [FunctionTransformer(_twice), FunctionTransformer(lambda X: X + X)]
-    assert not _refused_by_name(X, *same)
-    # The code of this package.
-    change = partial(monkeypatch.setattr, _release, "_sources", lambda: "another version")
-    assert _refused(change, ([], X), ([], X))
-
-
-def _refused_by_name(X, *steps):
-    """Whether a second step is told from the first one."""
     budget = PrivacyAccountant(10.0, 1e-3)
-    private = DPLloyd(2, 0.5, bounds=(-4, 4), accountant=budget)
-    for step in steps:
-        release_once(make_pipeline(step, private), X, "one")
-    return len(budget) > 1
+    for step in (twice, FunctionTransformer(lambda X: X + X)):
+        release_of(budget, [step], X)
+    # The code of this package.
+    monkeypatch.setattr(_release, "_sources", lambda: "another version")
+    refuses("Choose another name", release_of, budget, [twice], X, error=PrivacyLedgerError)
+    assert len(budget) == 1
 
 
 def test_digest_of_an_array_is_that_of_its_values(tmp_path):

@@ -126,24 +126,22 @@ def unusable(accountant, match):
     assert not hasattr(estimator, "mean_")
 
 
-def test_ledger_file_refuses_bytes_that_are_no_database(path):
-    path.write_bytes(b"This is no ledger. " * 100)
-    refuses("not a database", PrivacyAccountant.open, path, error=PrivacyLedgerError)
-    for budget in (1.0, np.inf):
-        refuses("already", PrivacyAccountant, budget, path=path, error=PrivacyLedgerError)
+def test_ledger_refuses_and_keeps_other_files(path):
+    edit(path, "CREATE TABLE recipes (name TEXT)")
+    database = path.read_bytes()
     path.unlink()
     accountant = PrivacyAccountant(1.0, path=path)
-    content = path.read_bytes()
-    path.write_bytes(b"\0" * 100 + content[100:])
-    unusable(accountant, "cannot be used")
-
-
-def test_ledger_refuses_and_keeps_another_database(path):
-    edit(path, "CREATE TABLE recipes (name TEXT)")
-    before = path.read_bytes()
-    refuses("not a privacy ledger", PrivacyAccountant.open, path, error=PrivacyLedgerError)
-    refuses("already", PrivacyAccountant, 1.0, path=path, error=PrivacyLedgerError)
-    assert path.read_bytes() == before
+    for content, message in (
+        (b"This is no ledger. " * 100, "not a database"),
+        (b"\0" * 100 + path.read_bytes()[100:], "cannot be used"),
+        (database, "not a privacy ledger"),
+    ):
+        path.write_bytes(content)
+        unusable(accountant, "cannot be used")
+        refuses(message, PrivacyAccountant.open, path, error=PrivacyLedgerError)
+        for budget in (1.0, np.inf):
+            refuses("already", PrivacyAccountant, budget, path=path, error=PrivacyLedgerError)
+        assert path.read_bytes() == content
 
 
 DAMAGES = {
