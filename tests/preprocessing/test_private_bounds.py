@@ -30,18 +30,6 @@ from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from tests._refusals import failing, refuses, refuses_unpaid
 
 
-class Law:
-    """Takes the place of a draw: keeps the weights of all candidates, and raises."""
-
-    def __init__(self):
-        self.logs = None
-
-    def __call__(self, costs, sizes, rate, noise):
-        logs = -rate * np.array(costs, dtype=float)
-        self.logs = logs - np.log(sum(m * math.exp(x) for m, x in zip(sizes, logs, strict=True)))
-        raise StopIteration
-
-
 def by_cube(X, low, width, n_levels):
     """Points in each cube, cube by cube: brute force."""
     out = []
@@ -115,19 +103,25 @@ def test_cubes_of_many_are_unions_of_fine_cells(d):
             assert np.array_equal(found[level.level][1], direct[1][many])
 
 
-def groups_of_cubes(monkeypatch, X, half, rate):
-    """Costs and sizes of the groups of cubes in the start cube of this half width."""
-    drawn = []
+def first_draw(monkeypatch, release):
+    """Costs and sizes of the groups, and the rate, that a release first draws with."""
+    asked = []
 
-    def law(costs, sizes, rate, noise):
-        drawn.append((costs, sizes))
+    def draw(costs, sizes, rate, noise):
+        asked.append((costs, sizes, rate))
         raise StopIteration
 
-    monkeypatch.setattr(_private_cubes, "choose_member", law)
+    monkeypatch.setattr(_private_cubes, "choose_member", draw)
     with pytest.raises(StopIteration):
-        low = np.full(X.shape[1], -half)
-        _private_cubes.shifted_cube(Rows.of_array(X), low, 2 * half, rate, len(X), NoiseSource(0))
-    return drawn[0]
+        release()
+    return asked[0]
+
+
+def groups_of_cubes(monkeypatch, X, half, rate):
+    """Costs and sizes of the groups of cubes in the start cube of this half width."""
+    start = np.full(X.shape[1], -half), 2 * half
+    cube = partial(_private_cubes.shifted_cube, Rows.of_array(X), *start, rate, len(X))
+    return first_draw(monkeypatch, lambda: cube(NoiseSource(0)))[:2]
 
 
 @pytest.mark.usefixtures("_either_way")
@@ -180,14 +174,13 @@ def test_merged_sorts_cells_beyond_keys_alike(d, monkeypatch):
 
 def test_nested_cube_loses_its_rate_between_neighbours(monkeypatch):
     # Replaced rows change all costs in the same direction, so the rate is the loss.
-    rate, law = 1.0, Law()
-    monkeypatch.setattr(_private_cubes, "choose_member", law)
-    laws = []
+    rate, laws = 1.0, []
     for end in (0.0, 1.0, 1.5, -3.0, 2.0**-31, 2.0**40, -(2.0**61), 1e300):
         rows = Rows.of_array(np.array([[0.3], [end], [-5.0]]))
-        with pytest.raises(StopIteration):
-            _private_cubes.nested_cube(rows, rate, 3, NoiseSource(0))
-        laws.append(law.logs)
+        nested = partial(_private_cubes.nested_cube, rows, rate, 3, NoiseSource(0))
+        costs, sizes, drawn_at = first_draw(monkeypatch, nested)
+        logs = -drawn_at * np.array(costs, dtype=float)
+        laws.append(logs - np.log(sizes @ np.exp(logs)))
     worst = np.abs(np.subtract.outer(laws, laws).diagonal(axis1=1, axis2=3)).max()
     assert 0.8 * rate < worst <= rate + 1e-12
 

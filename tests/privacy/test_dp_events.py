@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.cluster import DPLloyd, DPMoG
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
+from sklearn_dptda.privacy import PrivacyAccountant
 from tests._refusals import refuses
+from tests.privacy._guarantees import guarantee
 
 accounting = pytest.importorskip("dp_accounting")
 rdp = pytest.importorskip("dp_accounting.rdp")
@@ -27,20 +28,15 @@ def their_epsilon(delta, event, relation=RELATIONS["replace-one"]):
     return rdp.RdpAccountant(neighboring_relation=relation).compose(event).get_epsilon(delta)
 
 
-def promise(epsilon, delta=0.0, rho=None):
-    words = ("one row", "mechanism", "numbers")
-    return PrivacyGuarantee(epsilon, delta, "replace-one", *words, seeded=False, rho=rho)
-
-
 @pytest.mark.parametrize("rho", [None, 0.01])
 def test_to_dp_event_costs_the_same_in_dp_accounting(rho):
-    event = promise(0.5, rho=rho).to_dp_event()
+    event = guarantee(0.5, rho=rho).to_dp_event()
     assert event == accounting.ZCDpEvent(0.125 if rho is None else rho)
     # Twenty releases: less than the sum of their epsilons, more than ours by its own conversion.
     theirs = their_epsilon(1e-6, accounting.SelfComposedDpEvent(event, 20))
     ours = PrivacyAccountant(50.0, 1e-6, composition="zcdp")
     for _ in range(20):
-        ours.spend(promise(0.5, rho=rho))
+        ours.spend(guarantee(0.5, rho=rho))
     assert ours.total().epsilon == pytest.approx(theirs, rel=0.05)
 
 
@@ -53,17 +49,17 @@ def test_to_dp_event_of_fitted_estimators_is_their_rho():
 
 
 def test_to_dp_event_refuses_a_delta_without_rho():
-    assert promise(math.inf).to_dp_event() == accounting.NonPrivateDpEvent()
-    refuses("has no dp_accounting event", promise(1.0, 1e-6).to_dp_event)
+    assert guarantee(math.inf).to_dp_event() == accounting.NonPrivateDpEvent()
+    refuses("has no dp_accounting event", guarantee(1.0, 1e-6).to_dp_event)
 
 
 def test_accountant_counts_all_that_a_guarantee_says():
     budget = PrivacyAccountant(3.0, 1e-3)
-    budget.spend(promise(0.5, 1e-6, 0.02), what="of another library")
-    budget.spend(promise(0.25))
+    budget.spend(guarantee(0.5, 1e-6, rho=0.02), what="of another library")
+    budget.spend(guarantee(0.25))
     first, second = budget.spends()
     assert (first.epsilon, first.delta, first.rho) == (0.5, 1e-6, 0.02)
-    assert (first.unit, first.what, second.what) == ("one row", "of another library", "numbers")
+    assert (first.unit, first.what, second.what) == ("one row", "of another library", "a number")
     assert budget.total().epsilon == 0.75
 
 

@@ -8,13 +8,8 @@ from sklearn import config_context
 
 from sklearn_dptda import PersistenceProfile, PrivacyAccountant, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd
-from sklearn_dptda.privacy import PrivacyGuarantee
 from tests._refusals import refuses
-
-
-def guarantee(epsilon=1.0, delta=0.0, **more):
-    stated = {"adjacency": "replace-one", "unit": "one point", "mechanism": "M", "seeded": False}
-    return PrivacyGuarantee(epsilon, delta, released="a thing", **{**stated, **more})
+from tests.privacy._guarantees import guarantee
 
 
 def test_guarantee_reads_as_two_sentences():
@@ -23,7 +18,7 @@ def test_guarantee_reads_as_two_sentences():
     assert str(good).count(". ") == 1 and str(good).endswith(" over guessing.")
     assert good.holds and "#2a7f62" in good._repr_html_()
     added = guarantee(1.0, 1e-6, adjacency="add-remove")
-    assert "adding or removing one point" in str(added)
+    assert "adding or removing one row" in str(added)
 
 
 @pytest.mark.parametrize(
@@ -63,9 +58,9 @@ def test_guarantee_sum_adds_epsilon_delta_and_rho():
     # A pure loss of 2 is 2-zCDP.
     both = first + guarantee(2.0, seeded=True)
     assert (both.epsilon, both.delta, both.rho) == (3.0, 1e-6, 2.25)
-    assert both.seeded and both.released == "a thing; a thing"
-    words = "do not add: replace-one of one point, and replace-one"
-    refuses(words, lambda: first + guarantee(unit="one row"))
+    assert both.seeded and both.released == "a number; a number"
+    words = "do not add: replace-one of one row, and replace-one"
+    refuses(words, lambda: first + guarantee(unit="one point"))
 
 
 # The display of a private estimator in a notebook.

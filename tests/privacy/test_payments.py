@@ -17,7 +17,6 @@ from sklearn_dptda.model_selection._replicates import PaidAhead, Reservation
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyBudgetExceeded,
-    PrivacyGuarantee,
     PrivacyLedgerError,
     _ledger_stores,
 )
@@ -26,7 +25,7 @@ from sklearn_dptda.published import PublishedMixture, PublishedPersistence
 from tests._fragile import KILL
 from tests._refusals import refuses
 from tests.privacy._forked import Child
-from tests.privacy._pay_ahead import pay_ahead
+from tests.privacy._guarantees import guarantee, pay_ahead
 
 KEY = "0123456789abcdef" * 2
 
@@ -76,11 +75,6 @@ def test_accountant_refuses_another_payment_under_a_key(accountant):
         with pytest.raises(PrivacyLedgerError, match="Something else was paid for"):
             accountant.spend(key=KEY, **{**line, **other})
     assert accountant.total().epsilon == 0.2 and len(accountant) == 1
-
-
-def guarantee(epsilon, **other):
-    stated = {"delta": 0.0, "adjacency": "replace-one", "unit": "one row", "mechanism": "noise"}
-    return PrivacyGuarantee(epsilon, released="a number", seeded=False, **{**stated, **other})
 
 
 def test_ledger_pays_ahead_all_or_none(accountant):

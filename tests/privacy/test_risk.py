@@ -15,21 +15,17 @@ from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.model_selection._planned_releases import worst
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import PrivacyGuarantee, _risk, bounded_range_rho, gaussian_mu
+from sklearn_dptda.privacy import _risk, bounded_range_rho, gaussian_mu
 from sklearn_dptda.privacy._calibration import bounded_range_delta
 from sklearn_dptda.privacy._risk import LossLaw, PrivacyRisk, delta_of_charge, rounded_up
 from tests._refusals import refuses
+from tests.privacy._guarantees import guarantee
 
 FALSE_RATES = (0.001, 0.01, 0.1, 0.5)
 
 
 def risk_of_law(law, fpr=0.01, prior=0.5):
     return PrivacyRisk.of(law.delta, prior, fpr, "replace-one")
-
-
-def guarantee(epsilon=1.0, delta=0.0, **more):
-    words = ("replace-one", "one row", "a mechanism", "a number")
-    return PrivacyGuarantee(epsilon, delta, *words, seeded=False, **more)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])

@@ -14,10 +14,10 @@ from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.model_selection import planned_loss, release_replicates
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
+from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._guarantee import all_of_one_person, kind_of_unit
 from tests._refusals import refuses
-from tests.privacy._pay_ahead import pay_ahead
+from tests.privacy._guarantees import guarantee, pay_ahead
 
 BOX = (-1.0, 1.0)
 RNG = np.random.default_rng(0)
@@ -93,12 +93,8 @@ def test_accountant_keeps_its_unit_and_no_limit_in_files_and_servers(ledger_path
     assert again.spends()["unit"].tolist() == ["one person"] and again.epsilon == math.inf
 
 
-def guarantee(unit):
-    return PrivacyGuarantee(0.1, 0.0, "replace-one", unit, "noise", "a number", seeded=False)
-
-
 def test_check_refuses_two_kinds_of_units_ahead(accountant):
-    both = [(guarantee("one row"), 1), (guarantee("all rows of one person"), 1)]
+    both = [(guarantee(unit="one row"), 1), (guarantee(unit="all rows of one person"), 1)]
     refuses("counts losses of", accountant.check, both)
     with pytest.raises(ValueError, match="counts losses of"):
         pay_ahead(accountant, [(each, "Something", count) for each, count in both])
