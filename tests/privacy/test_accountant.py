@@ -6,7 +6,6 @@ import copy
 import math
 import multiprocessing
 import pickle
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 
@@ -267,47 +266,27 @@ def test_accountant_mixes_no_adjacencies():
     assert len(accountant) == 1
 
 
+def in_thread(function, *arguments):
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(function, *arguments).result()
+
+
 def test_default_accountant_nests_and_refuses_threads_of_two_blocks():
-    with PrivacyAccountant(math.inf) as outer:
+    with PrivacyAccountant(math.inf) as outer, ThreadPoolExecutor(1) as thread:
         with PrivacyAccountant(math.inf) as inner:
             mean().fit(X)
         mean().fit(X)
         # A worker thread without its own block belongs to the only existing block.
-        in_thread(lambda: mean().fit(X))
+        in_thread(mean().fit, X)
         assert len(outer) == 2
-        started, done, errors = threading.Event(), threading.Event(), []
-
-        def other_block():
-            with PrivacyAccountant(math.inf) as other:
-                mean().fit(X)
-                started.set()
-                assert done.wait(60)
-                mean().fit(X)
-            others.append(len(other))
-
-        others = []
-        thread = threading.Thread(target=other_block)
-        thread.start()
-        assert started.wait(60)
+        other = PrivacyAccountant(math.inf)
+        thread.submit(other.__enter__).result()
+        thread.submit(mean().fit, X).result()
         mean().fit(X)
-
-        def worker():
-            try:
-                mean().fit(X)
-            except RuntimeError as error:
-                errors.append(str(error))
-
-        in_thread(worker)
-        done.set()
-        thread.join()
-        assert "pass accountant=" in errors[0] and others == [2]
-    assert len(inner) == 1 and len(outer) == 3 and default_accountant() is None
-
-
-def in_thread(function):
-    thread = threading.Thread(target=function)
-    thread.start()
-    thread.join()
+        refuses("pass accountant=", in_thread, mean().fit, X, error=RuntimeError)
+        thread.submit(mean().fit, X).result()
+        thread.submit(other.__exit__).result()
+    assert (len(inner), len(outer), len(other)) == (1, 3, 2) and default_accountant() is None
 
 
 def test_default_accountant_is_that_of_each_asyncio_task():
