@@ -168,10 +168,14 @@ def test_accountant_pays_infinite_epsilon_only_without_a_limit():
     refuses(None, mean(PrivacyAccountant(5.0), math.inf).fit, X, error=PrivacyBudgetExceeded)
     for options in ({}, {"delta": 1e-9, "composition": "zcdp"}):
         unlimited = PrivacyAccountant(math.inf, **options)
-        for epsilon in (1e308, 1e308, 1e308):
-            unlimited.spend(epsilon, 1e-3, rho=0.5)
+        unlimited.spend(1.0, 1e-3, rho=0.5)
         mean(unlimited, math.inf).fit(X)
         assert unlimited.total().epsilon == math.inf and unlimited.remaining() == (math.inf, 1.0)
+    # Finite losses whose sum is not.
+    huge = PrivacyAccountant(math.inf)
+    for _ in range(3):
+        huge.spend(1e308)
+    assert huge.total().epsilon == math.inf
 
 
 def test_private_persistence_reads_iterators_once():
