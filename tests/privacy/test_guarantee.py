@@ -58,6 +58,7 @@ def test_guarantee_sum_adds_epsilon_delta_and_rho():
     # A pure loss of 2 is 2-zCDP.
     both = first + guarantee(2.0, seeded=True)
     assert (both.epsilon, both.delta, both.rho) == (3.0, 1e-6, 2.25)
+    assert (first + first).delta == 2e-6
     assert both.seeded and both.released == "a number; a number"
     words = "do not add: replace-one of one row, and replace-one"
     refuses(words, lambda: first + guarantee(unit="one point"))
