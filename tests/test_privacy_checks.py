@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 
 import sklearn_dptda
 from sklearn_dptda import CubicalPersistence, PrivatePersistence
+from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.utils._privacy_checks import CHECKS
@@ -24,7 +25,6 @@ from sklearn_dptda.utils.estimator_checks import (
 from tests._refusals import refuses
 from tests.privacy._broken import BROKEN
 from tests.privacy._private_mean import PrivateMean
-from tests.privacy._prototypes import FlipEdges, PrivateHistogram
 
 FULFILLED_BY_ITSELF = {
     # The mixin's tags, and scikit-learn's clone.
@@ -43,8 +43,8 @@ def test_privacy_checks_pass_for_private_estimators(check):
     check()
 
 
-@parametrize_with_privacy_checks([PrivateMean(bounds=(0, 1)), FlipEdges()])
-def test_privacy_checks_pass_for_foreign_estimators(check):
+@parametrize_with_privacy_checks([PrivateMean(bounds=(0, 1)), EdgeFlip()])
+def test_privacy_checks_pass_for_a_foreign_estimator_and_graphs(check):
     check()
 
 
@@ -52,7 +52,6 @@ def test_privacy_checks_pass_for_foreign_estimators(check):
 @parametrize_with_privacy_checks(
     [
         PrivateMean(5.0, bounds=(0, 1)),
-        PrivateHistogram(),
         PrivatePersistence(
             max_points=1, spike=0.9, homology_dimensions=1, sensitivity=0.5, upper=3.0
         ),

@@ -11,7 +11,6 @@ import pytest
 from scipy.sparse import csr_array
 
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, NoisyAdjacency, make_sbm
-from sklearn_dptda.privacy import PrivacyAccountant
 from tests._refusals import refuses, refuses_unpaid
 
 NAMES = ["eve", "ann", "bob", "cy", "dan"]
@@ -153,14 +152,6 @@ def test_edge_flip_names_come_back_in_every_output():
     refuses("one name for each column", NoisyAdjacency.of, noisy.toarray(), 0.0, nodes=NAMES[1:])
     graph, _ = make_sbm([5, 5], [[1, 0], [0, 1]], random_state=0)
     assert AdjacencySpectralEmbedding(1).fit(graph).nodes_ is None
-
-
-@pytest.mark.parametrize("storage", ["sparse", "packed"])
-def test_edge_flip_names_are_stored_with_the_release(storage, tmp_path):
-    accountant = PrivacyAccountant(9.0, path=tmp_path / "ledger.db")
-    noisy = EdgeFlip(2.0, nodes=NAMES, storage=storage, accountant=accountant).fit_transform(EDGES)
-    stored = accountant.release(accountant.releases()[-1].key)["transform"]
-    assert type(stored) is type(noisy) and stored.nodes.tolist() == NAMES
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import copy
 import itertools
 import math
 import pickle
+from fractions import Fraction
 from functools import partial
 
 import networkx
@@ -42,15 +43,6 @@ def test_edge_flip_and_laplace_flip_have_exact_probabilities(epsilon, graph):
     laplace = LaplaceFlip(epsilon).fit(graph).flip_probability_
     assert edge == pytest.approx(1 / (1 + math.exp(min(epsilon, 700))), rel=1e-12)
     assert laplace == pytest.approx(math.exp(-epsilon / 2) / 2, rel=1e-12)
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 8.0])
-def test_laplace_flip_equals_edge_flip_of_less_epsilon(epsilon, graph):
-    less = math.log(2 * math.exp(epsilon / 2) - 1)
-    assert less < epsilon
-    assert EdgeFlip(less).fit(graph).flip_probability_ == pytest.approx(
-        LaplaceFlip(epsilon).fit(graph).flip_probability_
-    )
 
 
 @pytest.mark.parametrize(
@@ -188,11 +180,7 @@ def test_edge_flip_refuses_parameters_changed_after_fit(changed, graph):
     for release in (flip.transform, flip.transform_links):
         refuses_unpaid("Call fit again", release, graph)
     assert flip.fit(graph).transform(graph).shape == (100, 100)
-
-
-def test_edge_flip_unit_tells_directed_links(graph):
-    assert "directed link" in str(EdgeFlip(directed=True).fit(graph).privacy_guarantee_.unit)
-    assert "directed" not in EdgeFlip().fit(graph).privacy_guarantee_.unit
+    assert ("directed link" in flip.privacy_guarantee_.unit) == flip.directed
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -278,35 +266,22 @@ def test_edge_flip_transform_links_pays(graph):
     assert accountant.total().epsilon == pytest.approx(1.0)
 
 
-def weighted(A):
-    return 0.5 * A
+def with_entry(i, j, value):
+    def change(A):
+        changed = A.astype(float)
+        changed[i, j] = value
+        return changed
 
-
-def with_loop(A):
-    B = A.copy()
-    B[3, 3] = 1
-    return B
-
-
-def asymmetric(A):
-    B = A.copy()
-    B[0, 1], B[1, 0] = 1, 0
-    return B
-
-
-def missing(A):
-    B = A.astype(float)
-    B[0, 1] = np.nan
-    return B
+    return change
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (weighted, "weights"),
-        (with_loop, "self-loops"),
-        (asymmetric, "not symmetric"),
-        (missing, "NaN"),
+        (lambda A: 0.5 * A, "weights"),
+        (with_entry(3, 3, 1), "self-loops"),
+        (lambda A: np.triu(A), "not symmetric"),
+        (with_entry(0, 1, np.nan), "NaN"),
         (lambda A: A[:1, :1], "two nodes"),
         (lambda A: A[:0, :0], "empty"),
         (lambda A: A[:, :5], "square"),
@@ -342,25 +317,22 @@ def _crafted(kind, shape, name):
     return matrix
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [*((name, csr_array) for name in _CRAFTED), ("column above", csc_array)]
-)
-def test_edge_flip_refuses_indices_out_of_bounds_unpaid(name, kind):
-    crafted = _crafted(kind, (4, 4), name)
-    budget = PrivacyAccountant(1.0)
-    with pytest.raises(ValueError, match="X is not a valid sparse matrix"):
-        EdgeFlip(1.0, accountant=budget).fit_transform(crafted)
-    assert len(budget) == 0
-    refuses("adjacency is not a valid sparse matrix", NoisyAdjacency.of, crafted, 0.1)
-
-
-def test_edge_flip_refuses_indices_out_of_bounds_in_other_formats():
+def _crafted_in_other_formats():
     entries, blocks = coo_array((4, 4)), bsr_array((4, 4), blocksize=(2, 2))
     entries.data, entries.coords = np.ones(1), (np.array([0]), np.array([10**7]))
     blocks.data, blocks.indices = np.ones((1, 2, 2)), np.array([10**7])
     blocks.indptr = np.array([0, 1, 1])
-    for crafted in (entries, blocks):
-        refuses("X is not a valid sparse matrix", EdgeFlip(1.0).fit_transform, crafted)
+    return [entries, blocks, _crafted(csc_array, (4, 4), "column above")]
+
+
+@pytest.mark.parametrize(
+    "crafted",
+    [*(_crafted(csr_array, (4, 4), name) for name in _CRAFTED), *_crafted_in_other_formats()],
+    ids=[*_CRAFTED, "coo", "bsr", "csc"],
+)
+def test_edge_flip_refuses_indices_out_of_bounds_unpaid(crafted):
+    refuses_unpaid("X is not a valid sparse matrix", EdgeFlip(1.0).fit_transform, crafted)
+    refuses("adjacency is not a valid sparse matrix", NoisyAdjacency.of, crafted, 0.1)
 
 
 @pytest.mark.nightly
@@ -398,23 +370,17 @@ def test_edge_flip_audit_catches_broken_twin():
     assert audit(numerator // 3, 1000).refutes(1.0)
 
 
-def test_edge_flip_iter_edges_equals_transform():
-    A, _ = make_sbm([60, 40], [[0.3, 0.1], [0.1, 0.3]], random_state=0)
+def test_edge_flip_iter_edges_equals_transform(graph):
     for flip in (EdgeFlip(1.0, random_state=3), EdgeFlip(4.0, directed=True, random_state=3)):
-        blocks = list(flip.fit(A).iter_edges(A))
-        edges = np.concatenate(blocks)
-        noisy = np.asarray(flip.transform(A).toarray(), dtype=int)
+        with PrivacyAccountant(math.inf) as budget:
+            blocks = flip.fit(graph).iter_edges(graph)
+        # It is paid for before the first block.
+        assert len(budget) == 1
+        noisy = np.asarray(flip.transform(graph).toarray(), dtype=int)
         expected = np.argwhere(noisy if flip.directed else np.triu(noisy))
-        np.testing.assert_array_equal(edges, expected)
-    refuses("nodes of fit", flip.iter_edges, A[:50, :50])
-
-
-def test_edge_flip_iter_edges_pays_before_first_block():
-    A, _ = make_sbm([30], [[0.3]], random_state=0)
-    budget = PrivacyAccountant(1.0)
-    edges = EdgeFlip(1.0, accountant=budget).fit(A).iter_edges(A)
-    assert budget.remaining().epsilon == 0
-    assert sum(map(len, edges)) > 0 and list(edges) == []
+        np.testing.assert_array_equal(np.concatenate(list(blocks)), expected)
+        assert list(blocks) == []
+    refuses("nodes of fit", flip.iter_edges, graph[:50, :50])
 
 
 @pytest.mark.laws
@@ -446,3 +412,46 @@ def test_edge_flip_iter_edges_block_ends_tell_nothing(monkeypatch):
     flips = _rare_coins.successes(NoiseSource(0), 1 << 55, len(pairs))
     careless = list(map(len, _flipped_pairs.changed(A.tocsr(), pairs, flips)))
     assert len(set(careless[:-1])) > 1
+
+
+# Flips at epsilon zero are fair coins, which reveal nothing of the graph and cost nothing.
+
+
+@pytest.mark.parametrize("storage", ["sparse", "packed"])
+def test_edge_flip_at_epsilon_zero_throws_fair_coins(storage, graph):
+    # Corollary 1 (iii): for every graph, each pair is an edge with probability one half. Within
+    # five standard errors, which is a false-alarm rate of 6e-7.
+    complete = np.ones((100, 100)) - np.eye(100)
+    for X in (graph, np.zeros((100, 100)), complete):
+        noisy = EdgeFlip(0.0, storage=storage, random_state=0).fit_transform(X)
+        assert noisy.flip_probability == 0.5
+        edges = noisy.toarray().sum() / 2
+        assert abs(edges - 2475) < 5 * math.sqrt(4950) / 2
+    refuses("nothing of the graph is left", AdjacencySpectralEmbedding(2).fit, noisy)
+
+
+def largest_loss(numerator):
+    """Worst log-ratio of neighbours on one pair, from the integer that coins are thrown with."""
+    stay, change = (1 << 64) - numerator, numerator
+    return max(math.log(Fraction(stay, change)), math.log(Fraction(change, stay)))
+
+
+def test_edge_flip_at_epsilon_zero_loses_exactly_zero():
+    assert largest_loss(EdgeFlip(0.0)._numerator()) == 0
+    assert largest_loss(EdgeFlip(1e-15)._numerator()) > 0
+    # A probability that is lower by 2^-20 is not a fair coin any more.
+    assert largest_loss((1 << 63) - (1 << 43)) > 0
+    # Rounded Laplace noise still refuses it.
+    refuses("epsilon", LaplaceFlip(0.0).fit, np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("options", [{}, {"composition": "zcdp", "delta": 1e-6}], ids=str)
+def test_accountant_records_loss_of_zero_under_any_budget(options, graph):
+    accountant = PrivacyAccountant(1.0, **options)
+    flip = EdgeFlip(0.0, accountant=accountant)
+    flip.fit_transform(graph)
+    assert accountant.total() == (0.0, 0.0) and len(accountant) == 1
+    accountant.spend(accountant.remaining().epsilon)
+    flip.fit_transform(graph)
+    assert flip.privacy_guarantee_.epsilon == 0 and len(accountant) == 3
+    refuses(None, flip.set_params(epsilon=0.1).fit_transform, graph, error=PrivacyBudgetExceeded)

@@ -153,15 +153,6 @@ def test_edge_flip_in_hyperplane_can_turn_minus_into_plus():
     assert abs(at[0]) < 1e-12
 
 
-def test_indefinite_group_changes_distances():
-    # Products stay the same, but distances do not: it is not a group of isometries.
-    t = 0.5
-    boost = np.array([[math.cosh(t), math.sinh(t)], [math.sinh(t), math.cosh(t)]])
-    Y = MIXED_BLOCKS @ boost
-    assert pytest.approx(MIXED_BLOCKS * MIXED @ MIXED_BLOCKS.T) == Y * MIXED @ Y.T
-    assert np.abs(pdist(Y) / pdist(MIXED_BLOCKS) - 1).max() > 0.1
-
-
 def loops(points):
     tree = AlphaComplex(points=points).create_simplex_tree()
     tree.compute_persistence()

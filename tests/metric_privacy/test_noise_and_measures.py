@@ -26,6 +26,7 @@ from sklearn_dptda.metric_privacy._metric_measure import (
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, PrivacyAccountant
 from sklearn_dptda.privacy._lattice_noise import cube_radii, lattice_noise
 from tests._refusals import refuses, refuses_unpaid
+from tests.privacy._laws import p_value
 from tests.synthetic._measures import blobs, wasserstein
 
 from ._spaces import pairwise
@@ -83,14 +84,10 @@ def test_lattice_noise_law_is_exact(norm, seed, n):
 
 
 def test_cube_radii_follow_law():
-    # Probabilities proportional to (2 k + 1)**3 exp(-k / 2): chi-squared of 30,000, with a
-    # false-alarm rate of 1e-6.
+    # Probabilities proportional to (2 k + 1)**3 exp(-k / 2).
     k = cube_radii(NoiseSource(0), 0.5, 30_000, 3)
     weights = (2 * np.arange(60) + 1.0) ** 3 * np.exp(-0.5 * np.arange(60))
-    expected = 30_000 * weights / weights.sum()
-    observed = np.bincount(np.minimum(k, 59), minlength=60)
-    kept = expected > 5
-    assert ((observed - expected) ** 2 / expected)[kept].sum() < chi2.isf(1e-6, kept.sum())
+    assert p_value(np.minimum(k, 59), weights / weights.sum()) > 1e-6
 
 
 def test_k_norm_releases_lattice_points_in_box():
@@ -222,20 +219,26 @@ def test_metric_measure_keeps_types_of_columns():
     assert synthetic.dtypes.tolist() == X.dtypes.tolist() and synthetic["n"].between(0, 9).all()
 
 
-def test_smooth_measure_pays_for_rounding(monkeypatch):
-    # Few records and a small epsilon, where a step of the lattice is not negligible against the
-    # change by a row. The loss of a row, with a step for each number, stays within epsilon.
+@pytest.fixture
+def without_noise(monkeypatch):
+    """Scales and numbers of the draws of Laplace noise, all of which are zero."""
     drawn = []
 
-    def without_noise(self, scale, size):
+    def zeros(self, scale, size):
         drawn.append((scale, size))
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr(NoiseSource, "discrete_laplace", without_noise)
+    monkeypatch.setattr(NoiseSource, "discrete_laplace", zeros)
+    return drawn
+
+
+def test_smooth_measure_pays_for_rounding(without_noise):
+    # Few records and a small epsilon, where a step of the lattice is not negligible against the
+    # change by a row. The loss of a row, with a step for each number, stays within epsilon.
     for n, d, epsilon in ((50, 1, 1e-6), (10**4, 1, 1e-3), (500, 2, 1e-4)):
         X = np.random.default_rng(0).uniform(size=(n, d))
         MetricMeasure(epsilon, (0, 1)).fit(X)
-        scale, size = drawn.pop()
+        scale, size = without_noise.pop()
         assert size == size_for(epsilon * n, d)
         # In units of the change by one unit of distance: the noise, and the steps of the lattice.
         moved = 1.0 if d == 1 else 2.0 * d * (round(size ** (1 / d)) - 1)
@@ -250,21 +253,14 @@ def test_smooth_measure_pays_for_rounding(monkeypatch):
 
 @pytest.mark.laws
 @pytest.mark.parametrize(("d", "n"), [(1, 10**6), (3, 10**5)])
-def test_smooth_measure_order_and_number_of_rows_cost_nothing(d, n, monkeypatch):
+def test_smooth_measure_order_and_number_of_rows_cost_nothing(d, n, without_noise, monkeypatch):
     # Rows that are moved by less than floats of their sum can resolve, at the largest rate:
     # releases differ by no more than alpha times the distance and the resolution.
-    drawn = []
-
-    def without_noise(self, scale, size):
-        drawn.append(scale)
-        return np.zeros(size, dtype=np.int64)
-
     def released(X):
         private = MetricMeasure(bounds=(0, 1), alpha=1e9).fit(X)
-        return values.pop(), drawn.pop(), private.privacy_guarantee_
+        return values.pop(), without_noise.pop()[0], private.privacy_guarantee_
 
     values, encode = [], FixedPoint.encode
-    monkeypatch.setattr(NoiseSource, "discrete_laplace", without_noise)
     monkeypatch.setattr(
         FixedPoint, "encode", lambda self, x: values.append(encode(self, x)) or values[-1]
     )

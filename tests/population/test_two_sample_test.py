@@ -102,10 +102,7 @@ def test_statistics_move_by_no_more_than_declared_for_a_person(seed):
     after = before.copy()
     after[0] = -after[0]
     found = [
-        np.array(
-            _two_sample_test._statistics([each[:n], each[n:]], 50, np.random.default_rng(seed)),
-            dtype=object,
-        )
+        _two_sample_test._statistics([each[:n], each[n:]], 50, np.random.default_rng(seed))
         for each in (before, after)
     ]
     moved = max(abs(int(a) - int(b)) for a, b in zip(*found, strict=True))

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import warnings
 
 CONTEXT = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
@@ -51,9 +52,10 @@ def _run(pipe, function, *arguments):
 
 
 def in_a_fork(work):
-    """Call ``work`` in a copy of this process, which must end well."""
+    """Call ``work`` in a copy of this process, which must end well, and within five minutes."""
     child = os.fork()
     if child == 0:
+        signal.alarm(300)
         code = 1
         try:
             work()

@@ -77,18 +77,22 @@ def postgresql():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def administer(url, *statements):
+    """Run statements on a server, outside of any database of the tests and of transactions."""
+    import sqlalchemy
+
+    place = f"{url}/postgres".replace("postgresql:", "postgresql+psycopg:")
+    options = {"isolation_level": "AUTOCOMMIT", "poolclass": sqlalchemy.NullPool}
+    with sqlalchemy.create_engine(place, **options).connect() as connection:
+        for statement in statements:
+            connection.execute(sqlalchemy.text(statement))
+
+
 @pytest.fixture
 def fresh_database(postgresql, request):
     """URL of a new, empty database of the server."""
-    import sqlalchemy
-
-    url = sqlalchemy.engine.make_url(postgresql).set(drivername="postgresql+psycopg")
-    engine = sqlalchemy.create_engine(
-        url.set(database="postgres"), isolation_level="AUTOCOMMIT", poolclass=sqlalchemy.NullPool
-    )
     name = f"ledger_{abs(hash(request.node.nodeid))}"
-    with engine.connect() as connection:
-        connection.execute(sqlalchemy.text(f"CREATE DATABASE {name}"))
+    administer(postgresql, f"CREATE DATABASE {name}")
     return f"{postgresql}/{name}"
 
 

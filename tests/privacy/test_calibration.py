@@ -1,9 +1,10 @@
-"""Calibration, compared with dp-accounting, high precision and brute force."""
+"""Calibration, compared with dp-accounting, high precision, brute force and exact laws."""
 
 import math
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.stats import norm
 
 from sklearn_dptda.privacy import (
@@ -14,6 +15,12 @@ from sklearn_dptda.privacy import (
     pure_rho,
     zcdp_epsilon,
     zcdp_rho,
+)
+from sklearn_dptda.privacy._calibration import (
+    _log_delta_with_choice,
+    bounded_range_delta,
+    bounded_range_rate,
+    gaussian_mu_with_choice,
 )
 from tests._refusals import refuses
 from tests.privacy._calibrated import gaussian_epsilon, gaussian_scale
@@ -49,18 +56,9 @@ def test_gaussian_mu_is_private_and_tight(delta):
         assert gaussian_delta(gaussian_epsilon(mu, delta), mu) <= delta
 
 
-def test_gaussian_delta_is_the_formula():
-    for epsilon, mu in ((0.5, 0.3), (1.0, 1.0), (3.0, 2.0)):
-        plain = norm.cdf(-epsilon / mu + mu / 2) - np.exp(epsilon) * norm.cdf(
-            -epsilon / mu - mu / 2
-        )
-        assert gaussian_delta(epsilon, mu) == pytest.approx(plain, rel=1e-9)
-    assert gaussian_delta(1.0, 0.0) == 0 and gaussian_delta(1.0, math.inf) == 1
-
-
 @pytest.mark.parametrize(
     ("epsilon", "mu"),
-    [(0.0, 1e-9), (0.0, 1e-3), (1e-9, 1e-7), (1e-6, 1e-6), (1e-3, 3e-4), (0.1, 0.02)],
+    [(0, 1e-9), (0, 1e-3), (1e-9, 1e-7), (1e-6, 1e-6), (1e-3, 3e-4), (0.1, 0.02), (3, 2)],
 )
 def test_gaussian_delta_agrees_with_80_digits(epsilon, mu):
     mpmath = pytest.importorskip("mpmath")
@@ -130,6 +128,7 @@ def test_zcdp_rho_has_the_documented_values():
 def test_calibration_at_infinite_and_zero_budgets():
     assert gaussian_mu(math.inf, 1e-5) == math.inf
     assert gaussian_scale(Sensitivity(1.0, "l2", "add-remove"), math.inf, 1e-5) == 0
+    assert gaussian_delta(1.0, 0.0) == 0 and gaussian_delta(1.0, math.inf) == 1
     assert zcdp_epsilon(0.0, 1e-5) == 0 and zcdp_epsilon(math.inf, 1e-5) == math.inf
     assert zcdp_rho(math.inf, 1e-5) == math.inf
     assert pure_rho(2.0) == 2.0 and bounded_range_rho(2.0) == 0.5
@@ -162,3 +161,109 @@ def test_sensitivity_mixes_no_adjacencies_and_norms():
     for bad in ({"value": -1.0}, {"value": math.inf}, {"norm": "l3"}, {"adjacency": "unknown"}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             Sensitivity(**{"value": 1.0, "norm": "l1", "adjacency": "add-remove", **bad})
+
+
+# One choice among Gaussian steps: their joint loss in the worst case.
+
+SHARE = 0.04
+
+
+def delta_by_integration(epsilon, mu, share, high):
+    """Hockey-stick divergence of a choice of two outcomes and a normal step, by its definition."""
+    reach, rest = 2 * mu * math.sqrt(share), mu * math.sqrt(1 - share)
+    likely = math.expm1(high - reach) / math.expm1(-reach)
+    total = 0.0
+    for weight, loss in ((likely, high), (1 - likely, high - reach)):
+        # The integrand is positive where the loss of the step exceeds the rest.
+        start = (epsilon - loss) / rest - rest / 2
+
+        def excess(z, loss=loss):
+            # The loss of a step that gave rest + z: rest * z + rest**2 / 2.
+            left = epsilon - loss - rest * z - rest**2 / 2
+            return norm.pdf(z) * -math.expm1(left)
+
+        total += weight * quad(excess, start, start + 40, epsabs=0, epsrel=1e-10)[0]
+    return total
+
+
+@pytest.mark.laws
+@pytest.mark.parametrize(("epsilon", "mu"), [(0.5, 0.3), (1.0, 0.25), (3.0, 1.0), (0.05, 0.2)])
+def test_log_delta_with_choice_agrees_with_integration(epsilon, mu):
+    reach = 2 * mu * math.sqrt(SHARE)
+    worst = max(
+        delta_by_integration(epsilon, mu, SHARE, high) for high in np.linspace(1e-9, reach, 40)
+    )
+    assert _log_delta_with_choice(epsilon, mu, SHARE) == pytest.approx(math.log(worst), abs=2e-3)
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-3, 0.05, 0.5])
+def test_gaussian_mu_with_choice_keeps_its_promise_at_smaller_shares(delta):
+    for epsilon in (1e-4, 0.1, 1.0, 10.0, 1e3):
+        mu = gaussian_mu_with_choice(epsilon, delta, SHARE)
+        assert math.sqrt(2 * zcdp_rho(epsilon, delta)) <= mu <= gaussian_mu(epsilon, delta)
+        for share in (1e-6, 0.01, 0.03, 0.0398, SHARE):
+            assert _log_delta_with_choice(epsilon, mu, share) <= math.log(delta) + 1e-8
+
+
+def test_gaussian_mu_alone_would_exceed_the_promise():
+    # The broken twin: a choice that is counted as if it were Gaussian.
+    epsilon, delta = 0.5, 0.05
+    twin = gaussian_mu(epsilon, delta)
+    assert _log_delta_with_choice(epsilon, twin, SHARE) > math.log(delta) + 1e-4
+    assert gaussian_mu_with_choice(epsilon, delta, SHARE) < twin
+
+
+def test_gaussian_mu_with_choice_is_infinite_without_noise():
+    assert math.isinf(gaussian_mu_with_choice(math.inf, 1e-6, SHARE))
+
+
+# Repeated choices of bounded range: their loss is that of the worst case.
+
+
+def brute_delta(rate, k, epsilon):
+    """Worst delta over a fine grid of the two-point laws that bounded range allows."""
+    best = 0.0
+    for t in np.linspace(0, rate, 20_001):
+        p = np.exp(-t) * np.expm1(t - rate) / np.expm1(-rate)
+        for_all = 0.0
+        for i in range(k + 1):
+            gain = np.exp(k * t - i * rate) - np.exp(epsilon)
+            for_all += math.comb(k, i) * p ** (k - i) * (1 - p) ** i * max(gain, 0.0)
+        best = max(best, for_all)
+    return best
+
+
+@pytest.mark.parametrize(
+    ("rate", "k", "epsilon"),
+    [
+        (0.5, 2, 0.8),
+        *[
+            pytest.param(*case, marks=pytest.mark.laws)
+            for case in ((1.0, 3, 2.0), (0.5, 2, 0.2), (0.3, 10, 1.0), (2.0, 3, 0.1), (0.8, 1, 0.3))
+        ],
+    ],
+)
+def test_bounded_range_delta_is_the_worst_case_of_a_grid(rate, k, epsilon):
+    assert bounded_range_delta(rate, k, epsilon) == pytest.approx(
+        brute_delta(rate, k, epsilon), rel=1e-5
+    )
+
+
+def test_bounded_range_rate_is_valid_and_no_less_than_a_split():
+    for k in (1, 3, 10):
+        rate = bounded_range_rate(1.0, 1e-5, k)
+        assert rate >= 1.0 / k
+        if k > 1:
+            assert (
+                bounded_range_delta(rate, k, 1.0) <= 1e-5
+                or zcdp_epsilon(k * rate**2 / 8, 1e-5) <= 1.0
+            )
+    assert bounded_range_rate(1.0, 0.0, 4) == 0.25
+
+
+@pytest.mark.parametrize("n", [2, 10])
+def test_bounded_range_rate_does_not_overflow_at_huge_budgets(n):
+    for epsilon in (200.0, 720.0, 5000.0):
+        assert bounded_range_delta(epsilon, n, epsilon) > 0.1
+        rate = bounded_range_rate(epsilon, 1e-5, n)
+        assert epsilon / n <= rate < epsilon

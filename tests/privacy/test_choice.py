@@ -4,17 +4,18 @@ import math
 from collections import Counter
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from itertools import permutations
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 from sklearn_dptda.privacy import NoiseSource, _choice, private_choice
 from sklearn_dptda.privacy._choice import _ROUNDING, _weights, choose_member
 from sklearn_dptda.privacy._exact_draws import ExactDraws
 from sklearn_dptda.privacy._release_key import ReleaseKey
 from tests._refusals import refuses
+from tests.privacy._laws import p_value
 from tests.privacy._permute_and_flip import permute_and_flip_law
 
 COSTS, RATE, N = [0, 3, 5, 50], 0.3, 5000
@@ -28,26 +29,17 @@ def exponential_law(costs, rate):
 LAWS = {True: exponential_law, False: permute_and_flip_law}
 
 
-def refuted(draws, law):
-    """Chi-squared at a false-alarm rate of 1e-6, rare outcomes taken together."""
-    expected = len(draws) * law
-    common = expected > 5
-    observed = np.bincount(draws, minlength=len(law))
-    statistic = ((observed - expected)[common] ** 2 / expected[common]).sum()
-    return statistic > chi2.isf(1e-6, common.sum() - 1)
-
-
 @pytest.mark.laws
 @pytest.mark.parametrize(("seed", "factor"), [(0, 1.2), (None, 1.5)])
 @pytest.mark.parametrize("bounded_range", [True, False])
 def test_private_choice_follows_its_law(bounded_range, seed, factor):
     noise = NoiseSource(seed)
     draws = [private_choice(COSTS, RATE, noise, bounded_range=bounded_range) for _ in range(N)]
-    assert not refuted(draws, LAWS[bounded_range](COSTS, RATE))
+    assert p_value(draws, LAWS[bounded_range](COSTS, RATE)) > 1e-6
     # A higher rate, and the other of the two laws, are detected. Without a seed, a rate that is
     # higher by a fifth would pass in one of 500 runs, and by a half with probability below 1e-20.
-    assert refuted(draws, LAWS[bounded_range](COSTS, factor * RATE))
-    assert refuted(draws, LAWS[not bounded_range](COSTS, RATE))
+    assert p_value(draws, LAWS[bounded_range](COSTS, factor * RATE)) < 1e-6
+    assert p_value(draws, LAWS[not bounded_range](COSTS, RATE)) < 1e-6
 
 
 @pytest.mark.parametrize("law", LAWS.values())
@@ -61,17 +53,6 @@ def test_laws_of_choices_lose_no_more_than_the_rate(law, rng):
         assert np.abs(loss).max() <= RATE * largest + 1e-12
         if law is exponential_law:
             assert np.ptp(loss) <= RATE * largest + 1e-12
-
-
-def test_permute_and_flip_law_has_no_bounded_range():
-    # Why zCDP budgets use the other law: the range of its loss exceeds rate * D.
-    ranges = []
-    for costs in ([0, 0, 0, 0], [0, 1, 1, 1]):
-        for other in ([0, 4, 0, 0], [0, 4, 1, 1], [0, 5, 5, 1]):
-            laws = [np.log(permute_and_flip_law(each, RATE)) for each in (costs, other)]
-            if (np.abs(np.subtract(costs, other)) <= 4).all():
-                ranges.append(np.ptp(laws[0] - laws[1]))
-    assert max(ranges) > RATE * 4 * 1.01
 
 
 @pytest.mark.parametrize("rate", [1e-7, 0.01, 0.5, 3.0])
@@ -98,31 +79,17 @@ def test_weights_reach_the_rate_in_the_worst_case():
     assert loss[1] - loss[0] == pytest.approx(1.0)
 
 
-def test_private_choice_takes_extreme_costs_and_rates():
-    noise = NoiseSource(0)
-    assert private_choice([5, 4, 4], math.inf, noise) == 1
-    assert private_choice([0, 10**30], 1.0, noise) == 0
-    largest, least = _weights([0.0, 1e30], 1.0)
-    assert least / largest == pytest.approx(1e-60)
-    assert {private_choice([0, 10**9], 0.0, noise) for _ in range(60)} == {0, 1}
-    refuses("rate", private_choice, [1], -1.0, noise)
-    refuses("rate", private_choice, [1], math.nan, noise)
-    refuses("costs", private_choice, [], 1.0, noise)
-
-
-def test_private_choice_takes_extremes_without_a_seed():
-    noise = NoiseSource()
-    for bounded_range in (True, False):
-        assert private_choice([5, 4, 4], math.inf, noise, bounded_range=bounded_range) == 1
-        # Costs above 64 bits are cut off.
-        assert private_choice([0, 10**30], 1.0, noise, bounded_range=bounded_range) == 0
-        assert private_choice([-(10**30), 0], 1.0, noise, bounded_range=bounded_range) == 0
-        for rate in (0.0, 5e-324):
-            draws = {
-                private_choice([0, 10**9], rate, noise, bounded_range=bounded_range)
-                for _ in range(60)
-            }
-            assert draws == {0, 1}
+@pytest.mark.parametrize("seed", [0, None])
+@pytest.mark.parametrize("bounded_range", [True, False])
+def test_private_choice_takes_extreme_costs_and_rates(bounded_range, seed):
+    choose = partial(private_choice, noise=NoiseSource(seed), bounded_range=bounded_range)
+    assert choose([5, 4, 4], math.inf) == 1
+    # Without a seed, costs above 64 bits are cut off.
+    assert choose([0, 10**30], 1.0) == choose([-(10**30), 0], 1.0) == 0
+    for rate in (0.0, 5e-324):
+        assert {choose([0, 10**9], rate) for _ in range(60)} == {0, 1}
+    for name, costs, rate in (("rate", [1], -1.0), ("rate", [1], math.nan), ("costs", [], 1.0)):
+        refuses(name, choose, costs, rate)
 
 
 def test_weights_are_as_exact_as_the_rounding_paid_for():
@@ -136,6 +103,8 @@ def test_weights_are_as_exact_as_the_rounding_paid_for():
                 exact = (-Decimal(rate) * Decimal(excess)).exp() * 2**300
                 assert abs(Decimal(weight) / exact - 1) < Decimal(2) ** -45
     assert _ROUNDING >= 4 * 2.0**-45
+    largest, least = _weights([0.0, 1e30], 1.0)
+    assert least / largest == pytest.approx(1e-60)
 
 
 @pytest.mark.parametrize("bounded_range", [True, False])
@@ -162,21 +131,6 @@ def test_choose_member_takes_the_rounding_off_the_rate(monkeypatch):
         choose_member([3, 4, 5], [1, 0, 2], rate, NoiseSource(0))
     # The error of the loss for a change of one is less than the reduction of the rate.
     assert rates == [0.0, 0.3 - _ROUNDING, 5.0 - _ROUNDING]
-
-
-def test_exponential_gives_each_number_its_candidate():
-    # One candidate for each number below the sum of the weights, as many as its weight.
-    class Counted(NoiseSource):
-        def below(self, n):
-            assert n == 6
-            return self.number
-
-    noise, drawn = Counted(0), []
-    for noise.number in range(6):
-        drawn.append(_choice._exponential([2, 0, 1, 3], noise))
-    assert drawn == [0, 0, 2, 3, 3, 3]
-    # Without noise, the first member of the first nonempty group of least cost.
-    assert choose_member([5, 1, 2, 2], [3, 0, 7, 1], math.inf, noise) == (2, 0)
 
 
 class Scripted:
@@ -224,10 +178,19 @@ def test_private_choice_has_the_law_of_its_weights(bounded_range, monkeypatch):
 
 
 def test_choose_member_has_the_law_of_all_members(monkeypatch):
+    # Without noise, it is the first member of the first nonempty group of least cost.
+    assert choose_member([5, 1, 2, 2], [3, 0, 7, 1], math.inf, NoiseSource(0)) == (2, 0)
+    # No list could hold so many members.
+    assert choose_member([10**6, 0], [10**40, 1], 1.0, NoiseSource(0)) == (1, 0)
     monkeypatch.setattr(_choice, "_weights", lambda *_: [1, 4, 2])
     law = law_of(lambda source: choose_member([0, 0, 0], [2, 0, 3], 1.0, source))
     expected = {(0, 0): 1, (0, 1): 1, (2, 0): 2, (2, 1): 2, (2, 2): 2}
     assert law == {member: Fraction(weight, 8) for member, weight in expected.items()}
+
+
+def test_candidates_come_in_every_order_equally_often():
+    law = law_of(lambda source: tuple(ExactDraws(source)._candidates(4, again=False)))
+    assert law == dict.fromkeys(permutations(range(4)), Fraction(1, 24))
 
 
 def test_private_choice_repeats_under_a_key():

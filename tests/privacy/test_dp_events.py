@@ -6,37 +6,37 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.cluster import DPLloyd, DPMoG
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
+from sklearn_dptda.privacy import PrivacyAccountant
 from tests._refusals import refuses
+from tests.privacy._guarantees import guarantee
 
 accounting = pytest.importorskip("dp_accounting")
 rdp = pytest.importorskip("dp_accounting.rdp")
 
 X = np.random.default_rng(0).uniform(size=(200, 2))
-RELATION = accounting.NeighboringRelation.REPLACE_ONE
+RELATIONS = {
+    "add-remove": accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
+    "replace-one": accounting.NeighboringRelation.REPLACE_ONE,
+}
+LAPLACE, GAUSSIAN = accounting.LaplaceDpEvent(2.0), accounting.GaussianDpEvent(4.0)
+NOTHING = accounting.NoOpDpEvent()
+composed, repeated = accounting.ComposedDpEvent, accounting.SelfComposedDpEvent
+SAMPLED = accounting.PoissonSampledDpEvent(0.01, accounting.GaussianDpEvent(1.0))
 
 
-def their_epsilon(delta, *events):
-    accountant = rdp.RdpAccountant(neighboring_relation=RELATION)
-    for event in events:
-        accountant.compose(event)
-    return accountant.get_epsilon(delta)
-
-
-def promise(epsilon, delta=0.0, rho=None):
-    words = ("one row", "mechanism", "numbers")
-    return PrivacyGuarantee(epsilon, delta, "replace-one", *words, seeded=False, rho=rho)
+def their_epsilon(delta, event, relation=RELATIONS["replace-one"]):
+    return rdp.RdpAccountant(neighboring_relation=relation).compose(event).get_epsilon(delta)
 
 
 @pytest.mark.parametrize("rho", [None, 0.01])
 def test_to_dp_event_costs_the_same_in_dp_accounting(rho):
-    event = promise(0.5, rho=rho).to_dp_event()
+    event = guarantee(0.5, rho=rho).to_dp_event()
     assert event == accounting.ZCDpEvent(0.125 if rho is None else rho)
     # Twenty releases: less than the sum of their epsilons, more than ours by its own conversion.
     theirs = their_epsilon(1e-6, accounting.SelfComposedDpEvent(event, 20))
     ours = PrivacyAccountant(50.0, 1e-6, composition="zcdp")
     for _ in range(20):
-        ours.spend(promise(0.5, rho=rho))
+        ours.spend(guarantee(0.5, rho=rho))
     assert ours.total().epsilon == pytest.approx(theirs, rel=0.05)
 
 
@@ -49,32 +49,28 @@ def test_to_dp_event_of_fitted_estimators_is_their_rho():
 
 
 def test_to_dp_event_refuses_a_delta_without_rho():
-    assert promise(math.inf).to_dp_event() == accounting.NonPrivateDpEvent()
-    refuses("has no dp_accounting event", promise(1.0, 1e-6).to_dp_event)
+    assert guarantee(math.inf).to_dp_event() == accounting.NonPrivateDpEvent()
+    refuses("has no dp_accounting event", guarantee(1.0, 1e-6).to_dp_event)
 
 
 def test_accountant_counts_all_that_a_guarantee_says():
     budget = PrivacyAccountant(3.0, 1e-3)
-    budget.spend(promise(0.5, 1e-6, 0.02), what="of another library")
-    budget.spend(promise(0.25))
+    budget.spend(guarantee(0.5, 1e-6, rho=0.02), what="of another library")
+    budget.spend(guarantee(0.25))
     first, second = budget.spends()
     assert (first.epsilon, first.delta, first.rho) == (0.5, 1e-6, 0.02)
-    assert (first.unit, first.what, second.what) == ("one row", "of another library", "numbers")
+    assert (first.unit, first.what, second.what) == ("one row", "of another library", "a number")
     assert budget.total().epsilon == 0.75
 
 
 @pytest.mark.parametrize(
     ("event", "epsilon", "rho"),
     [
-        (accounting.NoOpDpEvent(), 0.0, 0.0),
-        (accounting.LaplaceDpEvent(2.0), 0.5, 0.125),
-        (accounting.SelfComposedDpEvent(accounting.LaplaceDpEvent(2.0), 3), 1.5, 0.375),
-        (accounting.SelfComposedDpEvent(accounting.GaussianDpEvent(1.0), 0), 0.0, 0.0),
-        (
-            accounting.ComposedDpEvent([accounting.LaplaceDpEvent(2.0), accounting.NoOpDpEvent()]),
-            0.5,
-            0.125,
-        ),
+        (NOTHING, 0.0, 0.0),
+        (LAPLACE, 0.5, 0.125),
+        (repeated(LAPLACE, 3), 1.5, 0.375),
+        (repeated(GAUSSIAN, 0), 0.0, 0.0),
+        (composed([LAPLACE, NOTHING]), 0.5, 0.125),
     ],
 )
 def test_accountant_counts_pure_dp_events_by_their_epsilon(event, epsilon, rho):
@@ -88,21 +84,11 @@ def test_accountant_counts_pure_dp_events_by_their_epsilon(event, epsilon, rho):
 @pytest.mark.parametrize(
     ("event", "rho"),
     [
-        (accounting.GaussianDpEvent(4.0), 1 / 32),
+        (GAUSSIAN, 1 / 32),
         (accounting.ZCDpEvent(0.02), 0.02),
-        (
-            accounting.ComposedDpEvent(
-                [accounting.GaussianDpEvent(4.0), accounting.LaplaceDpEvent(2.0)]
-            ),
-            1 / 32 + 0.125,
-        ),
+        (composed([GAUSSIAN, LAPLACE]), 1 / 32 + 0.125),
         # Sampling has no rho: its epsilon counts, under basic composition alone.
-        (
-            accounting.SelfComposedDpEvent(
-                accounting.PoissonSampledDpEvent(0.01, accounting.GaussianDpEvent(1.0)), 100
-            ),
-            None,
-        ),
+        (repeated(SAMPLED, 100), None),
     ],
 )
 def test_accountant_counts_other_dp_events_as_dp_accounting(event, rho):
@@ -110,12 +96,7 @@ def test_accountant_counts_other_dp_events_as_dp_accounting(event, rho):
     budget = PrivacyAccountant(9.0, 1e-3)
     budget.spend(event, 1e-6, adjacency=adjacency)
     (spend,) = budget.spends()
-    if rho is None:
-        accountant = rdp.RdpAccountant()
-        accountant.compose(event)
-        expected = accountant.get_epsilon(1e-6)
-    else:
-        expected = their_epsilon(1e-6, event)
+    expected = their_epsilon(1e-6, event, relation=RELATIONS[adjacency])
     assert spend.epsilon == expected and spend.delta == 1e-6 and spend.rho == rho
     concentrated = PrivacyAccountant(9.0, 1e-3, composition="zcdp")
     if rho is None:

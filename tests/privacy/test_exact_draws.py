@@ -5,7 +5,6 @@ import random
 from bisect import bisect_right
 from fractions import Fraction
 from functools import cache
-from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -14,11 +13,11 @@ from opendp.measurements import make_gaussian, make_laplace
 from opendp.metrics import l1_distance, l2_distance
 from opendp.mod import enable_features
 from opendp.typing import i64
-from scipy.stats import chi2
 
 from sklearn_dptda.privacy import NoiseSource, _exact_draws
 from sklearn_dptda.privacy._exact_draws import BinnedLaw, exp_bounds
 from sklearn_dptda.privacy._release_key import ReleaseKey
+from tests.privacy._laws import noise_p_value
 
 KEY = ReleaseKey._of(b"k" * 32)
 
@@ -62,17 +61,6 @@ class Scripted:
     def below(self, n):
         assert n == 2**64
         return self._further.pop(0)
-
-
-class Numbers:
-    """A source that gives the integers it is told, and keeps the limits it was asked for."""
-
-    def __init__(self, numbers):
-        self._numbers, self.limits = list(numbers), []
-
-    def below(self, n):
-        self.limits.append(n)
-        return self._numbers.pop(0)
 
 
 class Seeded:
@@ -240,28 +228,13 @@ def test_exact_losses_of_neighbours(kind, scale):
         assert abs(loss * exp_of(exponent) / 2**BITS - 1) < Fraction(1, 2**280)
 
 
-def surprise(kind, scale, drawn, reach=None):
-    """Return the p-value of a chi-squared test of draws against the law, in floating point."""
-    most = math.ceil((12 if kind == "gaussian" else 40) * max(scale, 0.2)) + 1
-    x = np.arange(-most, most + 1)
-    mass = np.exp(-np.abs(x) / scale if kind == "laplace" else -((x / scale) ** 2) / 2)
-    expected = mass / mass.sum() * len(drawn)
-    seen = np.bincount(np.clip(drawn, -most, most) + most, minlength=len(x))
-    # Classes of at least 20 expected draws.
-    classes = np.floor(np.cumsum(expected) / 20).astype(int)
-    seen, expected = np.bincount(classes, seen), np.bincount(classes, expected)
-    kept = expected > 0
-    statistic = ((seen - expected)[kept] ** 2 / expected[kept]).sum()
-    return chi2.sf(statistic, kept.sum() - 1)
-
-
 @pytest.mark.parametrize("size", [200_000, pytest.param(5_000_000, marks=pytest.mark.laws)])
 @pytest.mark.parametrize(("kind", "scale"), [*LAWS[:4], *LAWS[5:9], ("gaussian", 33.0)])
 def test_draws_follow_the_law(kind, scale, size):
     # Fixed seed. For another seed, the false-alarm rate of each case would be 1e-6.
     drawn = BinnedLaw(kind, scale).draw(Seeded(1), size)
     assert drawn.dtype == np.int64 and len(drawn) == size
-    assert surprise(kind, scale, drawn) > 1e-6
+    assert noise_p_value(kind, scale, drawn) > 1e-6
 
 
 @pytest.mark.parametrize(
@@ -272,7 +245,7 @@ def test_draws_beyond_a_short_table_follow_the_law(kind, scale):
     # A third of the draws or more are beyond the table. The rate of false alarms is as above.
     law = BinnedLaw(kind, scale, reach=0.1)
     assert law.n_bins << law.bits <= scale
-    assert surprise(kind, scale, law.draw(Seeded(2), 20_000)) > 1e-6
+    assert noise_p_value(kind, scale, law.draw(Seeded(2), 20_000)) > 1e-6
 
 
 class _NeverRejects(BinnedLaw):
@@ -305,7 +278,7 @@ def test_broken_twins_are_noticed(broken, scale):
     short = broken is _EndsAtTheTable
     law = broken("gaussian", scale, **({"reach": 2.0} if short else {}))
     drawn = law.draw(Seeded(3), 200_000 if short else 3_000_000)
-    assert surprise("gaussian", scale, drawn) < 1e-9
+    assert noise_p_value("gaussian", scale, drawn) < 1e-9
 
 
 @pytest.mark.laws
@@ -320,11 +293,11 @@ def test_draws_have_the_law_of_opendp(kind, monkeypatch):
     oracle = make(vector_domain(atom_domain(T=i64)), metric(T=i64), scale=6.5)
     # Its own map states the loss of a change by one: an epsilon, or zCDP.
     assert oracle.map(1) == pytest.approx(loss, rel=1e-9)
-    assert surprise(kind, 6.5, np.array(oracle([0] * 20_000))) > 1e-6
+    assert noise_p_value(kind, 6.5, np.array(oracle([0] * 20_000))) > 1e-6
     draw = getattr(NoiseSource(), f"discrete_{kind}")
-    assert surprise(kind, 6.5, draw(6.5, 200_000)) > 1e-6
+    assert noise_p_value(kind, 6.5, draw(6.5, 200_000)) > 1e-6
     monkeypatch.setitem(_exact_draws.BULK, kind, math.inf)
-    assert surprise(kind, 6.5, draw(6.5, 20_000)) > 1e-6
+    assert noise_p_value(kind, 6.5, draw(6.5, 20_000)) > 1e-6
 
 
 @pytest.mark.parametrize("seed", [None, KEY])
@@ -335,12 +308,3 @@ def test_many_integers_are_drawn_by_bins(seed, monkeypatch):
         for n in (_exact_draws.BULK[law] - 1, _exact_draws.BULK[law]):
             getattr(NoiseSource(seed), f"discrete_{law}")(3.0, n)
     assert used == list(_exact_draws.BULK.values())
-
-
-def test_candidates_come_in_every_order_equally_often():
-    orders = []
-    for draws in product(range(4), range(3), range(2), range(1)):
-        source = Numbers(draws)
-        orders.append(tuple(_exact_draws.ExactDraws(source)._candidates(4, again=False)))
-        assert source.limits == [4, 3, 2, 1]
-    assert sorted(orders) == sorted(permutations(range(4)))

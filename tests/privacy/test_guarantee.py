@@ -8,18 +8,17 @@ from sklearn import config_context
 
 from sklearn_dptda import PersistenceProfile, PrivacyAccountant, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd
-from sklearn_dptda.privacy import PrivacyGuarantee
-
-BASE = {"adjacency": "replace-one", "unit": "one point", "mechanism": "M", "released": "a thing"}
+from tests._refusals import refuses
+from tests.privacy._guarantees import guarantee
 
 
 def test_guarantee_reads_as_two_sentences():
-    good = PrivacyGuarantee(1.0, 1e-6, seeded=False, **BASE)
+    good = guarantee(1.0, 1e-6)
     assert str(good).startswith("(epsilon=1, delta=1e-06)-differential privacy for replacing")
     assert str(good).count(". ") == 1 and str(good).endswith(" over guessing.")
     assert good.holds and "#2a7f62" in good._repr_html_()
-    added = PrivacyGuarantee(1.0, 1e-6, seeded=False, **{**BASE, "adjacency": "add-remove"})
-    assert "adding or removing one point" in str(added)
+    added = guarantee(1.0, 1e-6, adjacency="add-remove")
+    assert "adding or removing one row" in str(added)
 
 
 @pytest.mark.parametrize(
@@ -31,17 +30,17 @@ def test_guarantee_reads_as_two_sentences():
     ],
 )
 def test_guarantee_says_what_spoils_it(flag, words):
-    bad = PrivacyGuarantee(1.0, 0.0, **{"seeded": False, **flag}, **BASE)
+    bad = guarantee(**flag)
     assert not bad.holds and words in str(bad) and "#b3541e" in bad._repr_html_()
 
 
 def test_guarantee_says_plainly_that_there_is_no_privacy():
-    none = PrivacyGuarantee(float("inf"), 0.0, seeded=False, **BASE)
+    none = guarantee(float("inf"))
     assert not none.holds and str(none).startswith("No privacy")
 
 
 def test_guarantee_is_frozen_and_pickles():
-    good = PrivacyGuarantee(1.0, 0.0, seeded=False, rho=0.125, **BASE)
+    good = guarantee(rho=0.125)
     with pytest.raises(AttributeError):
         good.epsilon = 2.0
     assert pickle.loads(pickle.dumps(good)) == good
@@ -51,18 +50,18 @@ def test_guarantee_is_frozen_and_pickles():
     "bad", [{"epsilon": -1.0}, {"epsilon": float("nan")}, {"delta": 1.0}, {"adjacency": "both"}]
 )
 def test_guarantee_refuses_impossible_numbers(bad):
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        PrivacyGuarantee(**{"epsilon": 1.0, "delta": 0.0, "seeded": False, **BASE, **bad})
+    refuses(next(iter(bad)), guarantee, **bad)
 
 
 def test_guarantee_sum_adds_epsilon_delta_and_rho():
-    first = PrivacyGuarantee(1.0, 1e-6, rho=0.25, seeded=False, **BASE)
+    first = guarantee(1.0, 1e-6, rho=0.25)
     # A pure loss of 2 is 2-zCDP.
-    both = first + PrivacyGuarantee(2.0, 0.0, seeded=True, **BASE)
+    both = first + guarantee(2.0, seeded=True)
     assert (both.epsilon, both.delta, both.rho) == (3.0, 1e-6, 2.25)
-    assert both.seeded and both.released == "a thing; a thing"
-    with pytest.raises(ValueError, match="do not add: replace-one of one point, and replace-one"):
-        first + PrivacyGuarantee(1.0, 0.0, seeded=False, **{**BASE, "unit": "one row"})
+    assert (first + first).delta == 2e-6
+    assert both.seeded and both.released == "a number; a number"
+    words = "do not add: replace-one of one row, and replace-one"
+    refuses(words, lambda: first + guarantee(unit="one point"))
 
 
 # The display of a private estimator in a notebook.

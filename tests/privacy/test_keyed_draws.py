@@ -12,10 +12,10 @@ import threading
 from fractions import Fraction
 from functools import partial, wraps
 from hashlib import sha256
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -46,6 +46,7 @@ from sklearn_dptda.privacy._parameters import public_parameters
 from sklearn_dptda.privacy._release import digest_of
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn
 from tests._refusals import refuses
+from tests.privacy._laws import noise_p_value, p_value
 from tests.privacy._permute_and_flip import permute_and_flip_law
 
 # Draws of a key follow from it, so that every run draws the same.
@@ -55,33 +56,14 @@ ALARM = 1e-7
 N = 10_000
 
 
-def law(name, scale, reach):
-    at = np.arange(-reach, reach + 1)
-    weights = np.exp(-np.abs(at) / scale if name == "laplace" else -(at**2) / (2 * scale**2))
-    return at, weights / weights.sum()
-
-
-def p_value(draws, at, law):
-    counts = np.array([(draws == value).sum() for value in at])
-    enough = law * len(draws) >= 5
-    observed = np.append(counts[enough], len(draws) - counts[enough].sum())
-    expected = np.append(law[enough], 1 - law[enough].sum()) * len(draws)
-    if expected[-1] < 5:
-        observed, expected = (
-            observed[:-1],
-            expected[:-1] * observed[:-1].sum() / expected[:-1].sum(),
-        )
-    return chisquare(observed, expected).pvalue
-
-
 @pytest.mark.parametrize(
     ("name", "scale"), [("laplace", 0.3), ("laplace", 2.3), ("gaussian", 0.75), ("gaussian", 7.0)]
 )
 def test_keyed_noise_follows_its_law(name, scale):
     draws = getattr(NoiseSource(KEY), f"discrete_{name}")(scale, N)
-    assert p_value(draws, *law(name, scale, 200)) > ALARM
+    assert noise_p_value(name, scale, draws) > ALARM
     # The test detects a scale that is wrong by 15 %.
-    assert p_value(draws, *law(name, 1.15 * scale, 200)) < ALARM
+    assert noise_p_value(name, 1.15 * scale, draws) < ALARM
 
 
 def test_keyed_gaussian_has_its_variance_at_a_large_scale():
@@ -94,16 +76,14 @@ def test_keyed_gaussian_has_its_variance_at_a_large_scale():
 @pytest.mark.parametrize("bounded_range", [True, False])
 def test_keyed_choice_follows_its_law(bounded_range):
     costs, rate = [3, 0, 1, 9], 0.7
-    draws = np.array(
-        [
-            private_choice(costs, rate, NoiseSource(KEY.child(i)), bounded_range=bounded_range)
-            for i in range(5000)
-        ]
-    )
+    draws = [
+        private_choice(costs, rate, NoiseSource(KEY.child(i)), bounded_range=bounded_range)
+        for i in range(5000)
+    ]
     odds = np.exp(-rate * np.array(costs))
     expected = odds / odds.sum() if bounded_range else permute_and_flip_law(costs, rate)
-    assert p_value(draws, np.arange(4), expected) > ALARM
-    assert p_value(draws, np.arange(4), np.roll(expected, 1)) < ALARM
+    assert p_value(draws, expected) > ALARM
+    assert p_value(draws, np.roll(expected, 1)) < ALARM
 
 
 @pytest.mark.parametrize("exponent", [(0, 1), (1, 3), (1, 1), (7, 2)])
@@ -233,10 +213,13 @@ def test_under_works_after_a_memory_ledger_was_shared():
     assert turn_of(budget.under("a"), 1).line == turn_of(budget.under("a"), 1).line
 
 
-def test_tag_of_a_key_is_a_code_of_its_secret():
+def test_tags_of_keys_are_codes_of_their_secrets():
     # The expected name is computed from the definition, HMAC-SHA256 of the written label.
     expected = hmac.new(b"k" * 32, b"'name'", "sha256").hexdigest()[:32]
     assert KEY.tag() == expected and KEY.tag() not in (b"k" * 32).hex()
+    assert len({each.tag() for each in (KEY, ReleaseKey(), *map(KEY.child, range(100)))}) == 102
+    assert pickle.loads(pickle.dumps(KEY)).child((1, "a")).tag() == KEY.child((1, "a")).tag()
+    assert repr(KEY) == "ReleaseKey()"
 
 
 def test_named_accountant_gives_turns_in_the_order_of_releases():
@@ -274,24 +257,13 @@ def test_fresh_coins_after_a_death_lose_twice_the_promise():
     assert np.abs(np.log(survivors[0] / survivors[1])).max() > 1.95
 
 
-class Elsewhere:
-    """Rows behind a name, which mean what they mean when they are read."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def map_reduce(self, function):
-        return function(np.load(self.path))
-
-
 @pytest.mark.engines
-def test_names_refuse_descriptions_of_rows(tmp_path):
+def test_names_refuse_descriptions_of_rows():
     X = np.random.default_rng(0).uniform(size=(300, 2))
-    np.save(tmp_path / "X.npy", X)
     budget = PrivacyAccountant(1.0, 1e-4)
     model = DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget)
     array = pytest.importorskip("dask.array").from_array(X, chunks=100)
-    away = Elsewhere(str(tmp_path / "X.npy"))
+    away = SimpleNamespace(map_reduce=lambda function: function(X))
     for description in (away, array):
         refuses("requires records in memory", release_once, model, description, "one")
     for description in (away, [away], array, [array], lambda: [X]):
@@ -315,9 +287,6 @@ class OfUser(BaseEstimator):
 
 
 def test_digest_of_depends_on_all_parameters_and_fitted_state():
-    def name(estimator):
-        return digest_of(estimator)
-
     long = np.arange(3000.0)
     other = long.copy()
     other[1500] += 1.0
@@ -332,11 +301,11 @@ def test_digest_of_depends_on_all_parameters_and_fitted_state():
         ColumnTransformer([("a", DPLloyd(2), [0, 1])]),
         ColumnTransformer([("a", DPLloyd(2), [0, 2])]),
     ]
-    names = list(map(name, kinds))
-    assert len(set(names)) == len(names)
+    digests = list(map(digest_of, kinds))
+    assert len(set(digests)) == len(digests)
     # In every process, and for every accountant.
-    assert [name(pickle.loads(pickle.dumps(kind))) for kind in kinds] == names
-    assert name(DPLloyd(2, accountant=PrivacyAccountant(1.0))) == name(DPLloyd(2))
+    assert [digest_of(pickle.loads(pickle.dumps(kind))) for kind in kinds] == digests
+    assert digest_of(DPLloyd(2, accountant=PrivacyAccountant(1.0))) == digest_of(DPLloyd(2))
     assert digest_of(OfUser(1)) != digest_of(OfUser(2))
     assert digest_of(DTMFiltration(n_jobs=1)) == digest_of(DTMFiltration(n_jobs=2))
     fitted = [StandardScaler().fit(np.array([[0.0], [size]])) for size in (1.0, 2.0)]
@@ -351,16 +320,10 @@ def test_public_parameters_name_functions_without_an_address():
     assert public_parameters(mechanism)["metric"].endswith("test_keyed_draws._distance")
 
 
-def _refused(change, first, *releases):
-    """Whether all but the first of some (steps, records) are refused under one name, and unpaid."""
-    budget = PrivacyAccountant(10.0, 1e-3)
+def release_of(budget, steps, X):
+    """Release from a pipeline, always under the same name."""
     private = DPLloyd(2, 0.5, bounds=(-4, 4), accountant=budget)
-    release_once(make_pipeline(*first[0], private), first[1], "one")
-    for steps, X in releases:
-        change()
-        with pytest.raises(PrivacyLedgerError, match="Choose another name"):
-            release_once(make_pipeline(*steps, private), X, "one")
-    return len(budget) == 1
+    return release_once(make_pipeline(*steps, private), X, "one")
 
 
 def test_release_once_refuses_a_name_of_something_else(monkeypatch):
@@ -368,38 +331,24 @@ def test_release_once_refuses_a_name_of_something_else(monkeypatch):
     neighbour = X.copy()
     neighbour[0] = 1 - neighbour[0]
     public = [StandardScaler().fit(np.array([[-size] * 2, [size] * 2])) for size in (1.0, 2.0)]
-    frozen = [FrozenEstimator(scaler) for scaler in public]
-    assert _refused(int, ([], X), ([], neighbour))
-    assert _refused(int, ([FunctionTransformer(np.sin)], X), ([FunctionTransformer(_twice)], X))
-    assert _refused(int, ([frozen[0]], X), ([frozen[1]], X))
+    twice = FunctionTransformer(_twice)
+    for first, other in (
+        (([], X), ([], neighbour)),
+        (([FunctionTransformer(np.sin)], X), ([twice], X)),
+        *[[([FrozenEstimator(scaler)], X) for scaler in public]],
+    ):
+        budget = PrivacyAccountant(10.0, 1e-3)
+        release_of(budget, *first)
+        refuses("Choose another name", release_of, budget, *other, error=PrivacyLedgerError)
+        assert len(budget) == 1
     # Earlier steps are seen through their output, and functions need no name.
-    same = [FunctionTransformer(_twice), FunctionTransformer(lambda X: X + X)]
-    assert not _refused_by_name(X, *same)
-    # The code of this package.
-    change = partial(monkeypatch.setattr, _release, "_sources", lambda: "another version")
-    assert _refused(change, ([], X), ([], X))
-
-
-def _refused_by_name(X, *steps):
-    """Whether a second step is told from the first one."""
     budget = PrivacyAccountant(10.0, 1e-3)
-    private = DPLloyd(2, 0.5, bounds=(-4, 4), accountant=budget)
-    for step in steps:
-        release_once(make_pipeline(step, private), X, "one")
-    return len(budget) > 1
-
-
-def test_release_once_confirms_no_guess_of_a_record():
-    # With coins from the name, a guess of the last record would be correct if the releases agree.
-    for seed in range(5):
-        D = np.random.default_rng(seed).integers(0, 2, size=(50, 1)).astype(float)
-        guess = D.copy()
-        guess[-1] = 1 - D[-1]
-        budget = PrivacyAccountant(1.0)
-        model = DPLloyd(1, 0.01, 0.0, bounds=(0, 1), accountant=budget)
-        release_once(model, D, "one")
-        refuses(None, release_once, model, guess, "one", error=PrivacyLedgerError)
-        assert budget.total().epsilon == 0.01
+    for step in (twice, FunctionTransformer(lambda X: X + X)):
+        release_of(budget, [step], X)
+    # The code of this package.
+    monkeypatch.setattr(_release, "_sources", lambda: "another version")
+    refuses("Choose another name", release_of, budget, [twice], X, error=PrivacyLedgerError)
+    assert len(budget) == 1
 
 
 def test_digest_of_an_array_is_that_of_its_values(tmp_path):

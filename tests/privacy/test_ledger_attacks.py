@@ -22,8 +22,8 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._ledger_stores import last_mark
 from tests._refusals import failing, refuses
-from tests.privacy._ledgers import edit, needs_fork
-from tests.privacy.conftest import PATIENTLY, _find, start_on_free_port
+from tests.privacy._ledgers import alter, edit, needs_fork
+from tests.privacy.conftest import PATIENTLY, _find, administer, start_on_free_port
 
 GUARANTEES = Path(__file__).parents[2] / "doc" / "guarantees.md"
 ATTACKS = {}
@@ -277,24 +277,13 @@ class Server:
     """Databases of the server of the tests, and its tools."""
 
     def __init__(self, url):
-        import sqlalchemy
-
-        self.url = url
-        self.port = url.rpartition(":")[2]
-        self._engine = sqlalchemy.create_engine(
-            self.of("postgres").replace("postgresql:", "postgresql+psycopg:"),
-            isolation_level="AUTOCOMMIT",
-            poolclass=sqlalchemy.NullPool,
-        )
-        self._text = sqlalchemy.text
+        self.url, self.port = url, url.rpartition(":")[2]
 
     def of(self, name):
         return f"{self.url}/{name}"
 
     def administer(self, *statements):
-        with self._engine.connect() as connection:
-            for statement in statements:
-                connection.execute(self._text(statement))
+        administer(self.url, *statements)
 
     def tool(self, name, *arguments, **files):
         self.run(name, "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", *arguments, **files)
@@ -308,10 +297,22 @@ class Server:
         files = {"stdout": subprocess.DEVNULL, **files}
         subprocess.run([_find(name), *arguments], check=True, timeout=600, **files, **who)
 
-    def ledger(self, name):
+    def empty(self, name):
         self.administer(f"DROP DATABASE IF EXISTS {name}", f"CREATE DATABASE {name}")
-        PrivacyAccountant(1.0, path=self.of(name)).spend(0.25)
         return self.of(name)
+
+    def ledger(self, name):
+        PrivacyAccountant(1.0, path=self.empty(name)).spend(0.25)
+        return self.of(name)
+
+    def restored(self, name, source, dump):
+        """Path of a database that is made of a dump of another one, or in its place."""
+        with dump.open("wb") as file:
+            self.tool("pg_dump", source, stdout=file)
+        path = self.empty(name)
+        with dump.open("rb") as file:
+            self.tool("psql", "-q", name, stdin=file)
+        return path
 
 
 @pytest.fixture
@@ -333,25 +334,16 @@ def test_accountant_works_for_an_ordinary_user_of_a_server(server):
 
 @attack("PostgreSQL: dump restored into another database")
 def dump_elsewhere(folder, server):
-    path, dump = server.ledger("one"), folder / "dump.sql"
-    with dump.open("wb") as file:
-        server.tool("pg_dump", "one", stdout=file)
-    server.administer("DROP DATABASE IF EXISTS two", "CREATE DATABASE two")
-    with dump.open("rb") as file:
-        server.tool("psql", "-q", "two", stdin=file)
-    said = answer(server.of("two"), 0.1)
+    path = server.ledger("one")
+    said = answer(server.restored("two", "one", folder / "dump.sql"), 0.1)
     assert answer(path, 0.1) == "accepted"
     return said
 
 
 @attack("PostgreSQL: dropped database, restored from a dump")
 def dump_in_place(folder, server):
-    path, dump = server.ledger("one"), folder / "dump.sql"
-    with dump.open("wb") as file:
-        server.tool("pg_dump", "one", stdout=file)
-    server.administer("DROP DATABASE one", "CREATE DATABASE one")
-    with dump.open("rb") as file:
-        server.tool("psql", "-q", "one", stdin=file)
+    server.ledger("one")
+    path = server.restored("one", "one", folder / "dump.sql")
     said = answer(path)
     assert answer(path, 0.1, moved=True) == "accepted"
     return said
@@ -370,18 +362,10 @@ def dropped(folder, server):
 
 @attack("PostgreSQL: rows restored in place")
 def rows_in_place(folder, server):
-    import sqlalchemy
-
     path = server.ledger("one")
-    engine = sqlalchemy.create_engine(
-        path.replace("postgresql:", "postgresql+psycopg:"), poolclass=sqlalchemy.NullPool
-    )
-    with engine.begin() as connection:
-        connection.execute(sqlalchemy.text("CREATE TABLE kept AS SELECT * FROM privacy_budget"))
+    alter(path, "CREATE TABLE kept AS SELECT * FROM privacy_budget")
     PrivacyAccountant.open(path).spend(0.5)
-    with engine.begin() as connection:
-        connection.execute(sqlalchemy.text("DELETE FROM privacy_budget"))
-        connection.execute(sqlalchemy.text("INSERT INTO privacy_budget SELECT * FROM kept"))
+    alter(path, "DELETE FROM privacy_budget", "INSERT INTO privacy_budget SELECT * FROM kept")
     return answer(path)
 
 

@@ -5,12 +5,13 @@ from math import comb
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare, kstest
+from scipy.stats import chisquare, kstest, norm
 
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
 from sklearn_dptda.privacy._exact_draws import BULK
 from sklearn_dptda.privacy._noise import flip_numerator, spawn_seeds
 from tests._refusals import refuses
+from tests.privacy._laws import noise_law, noise_p_value
 from tests.privacy._randomized_response import randomized_response
 
 SEEDS = [None, 3]
@@ -18,73 +19,43 @@ ALARM = 1e-6
 N = 20_000
 
 
-def probabilities(law, scale, support):
-    weights = {
-        "discrete_laplace": np.exp(-np.abs(support) / scale),
-        "discrete_gaussian": np.exp(-0.5 * (support / scale) ** 2),
-    }[law]
-    return weights / weights.sum()
-
-
-def fits(draws, law, scale):
-    """Whether draws follow the law, by cells of at least fifty expected draws."""
-    reach = int(40 * scale) + 40
-    support = np.arange(-reach, reach + 1)
-    expected = len(draws) * probabilities(law, scale, support)
-    edges, mass = [], 0.0
-    for x, e in zip(support, expected, strict=True):
-        mass += e
-        if mass >= 50:
-            edges.append(x)
-            mass = 0.0
-    cells = np.searchsorted(edges[:-1], np.arange(-reach, reach + 1))
-    expected = np.bincount(cells, weights=expected)
-    observed = np.bincount(
-        np.searchsorted(edges[:-1], np.clip(draws, -reach, reach)), minlength=len(expected)
-    )
-    return chisquare(observed, expected).pvalue > ALARM
+def fits_at_its_scale_alone(kind, scale, draws):
+    """Whether draws follow a law, and those of scales that are wrong by a fifth are refuted."""
+    p_values = [noise_p_value(kind, factor * scale, draws) for factor in (0.8, 1.0, 1.25)]
+    return [p_value > ALARM for p_value in p_values] == [False, True, False]
 
 
 @pytest.mark.parametrize(
-    ("law", "scale", "seed"),
+    ("kind", "scale"),
     [
-        ("discrete_laplace", 3.0, 3),
-        ("discrete_gaussian", 0.7, 3),
+        ("laplace", 3.0),
+        ("gaussian", 0.7),
         *[
             pytest.param(*case, marks=pytest.mark.laws)
-            for case in (
-                ("discrete_laplace", 0.7, 3),
-                ("discrete_laplace", 300.5, 3),
-                ("discrete_gaussian", 3.0, 3),
-                # The seeded sampler has two branches, which meet at 32.
-                ("discrete_gaussian", 31.9, 3),
-                ("discrete_gaussian", 33.0, 3),
-                ("discrete_gaussian", 300.5, 3),
-                ("discrete_laplace", 0.7, None),
-                ("discrete_laplace", 33.0, None),
-                ("discrete_gaussian", 3.0, None),
-                ("discrete_gaussian", 300.5, None),
-            )
+            for case in (("laplace", 0.7), ("laplace", 300.5), ("gaussian", 3.0))
         ],
     ],
 )
-def test_noise_source_draws_discrete_laws_at_their_scale(law, scale, seed):
-    # n = 20,000. The chi-squared test has a false-alarm rate of 1e-6.
-    draws = getattr(NoiseSource(seed), law)(scale, N)
-    assert draws.dtype == np.int64
-    assert fits(draws, law, scale)
-    assert not fits(draws, law, 0.8 * scale)
-    assert not fits(draws, law, 1.25 * scale)
+def test_seeded_noise_follows_discrete_laws_at_their_scale(kind, scale):
+    # Draws of the system in bulk have tests of their own, in test_exact_draws.py.
+    draws = getattr(NoiseSource(3), f"discrete_{kind}")(scale, N)
+    assert draws.dtype == np.int64 and fits_at_its_scale_alone(kind, scale, draws)
 
 
-@pytest.mark.parametrize("law", ["discrete_laplace", "discrete_gaussian"])
-def test_noise_source_draws_few_integers_at_their_scale(law):
+@pytest.mark.laws
+@pytest.mark.parametrize("scale", [31.999, 32.0, 300.5])
+def test_seeded_gaussian_follows_the_discrete_law_in_a_million_draws(scale):
+    # The seeded sampler has two branches, which meet at 32.
+    draws = NoiseSource(1).discrete_gaussian(scale, 10**6)
+    assert fits_at_its_scale_alone("gaussian", scale, draws)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_noise_source_draws_few_integers_at_their_scale(kind):
     # They are drawn one by one.
-    noise, few = NoiseSource(None), BULK[law.removeprefix("discrete_")] - 1
-    draws = np.concatenate([getattr(noise, law)(3.0, few) for _ in range(N // few)])
-    assert fits(draws, law, 3.0)
-    assert not fits(draws, law, 0.8 * 3.0)
-    assert not fits(draws, law, 1.25 * 3.0)
+    draw, few = getattr(NoiseSource(None), f"discrete_{kind}"), BULK[kind] - 1
+    draws = np.concatenate([draw(3.0, few) for _ in range(N // few)])
+    assert fits_at_its_scale_alone(kind, 3.0, draws)
 
 
 def test_noise_source_mixes_up_no_laws_and_scales_in_turn():
@@ -107,14 +78,6 @@ def test_noise_source_approaches_continuous_laws_at_large_scales(law, limit, see
     assert kstest(draws, limit).pvalue > ALARM
     assert kstest(draws / 0.8, limit).pvalue < ALARM
     assert kstest(draws / 1.25, limit).pvalue < ALARM
-
-
-@pytest.mark.laws
-def test_seeded_gaussian_follows_the_discrete_law_in_a_million_draws():
-    # The two branches of the seeded sampler agree where they meet: n = 10**6.
-    for scale in (31.999, 32.0):
-        draws = NoiseSource(1).discrete_gaussian(scale, 10**6)
-        assert fits(draws, "discrete_gaussian", scale)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -199,6 +162,9 @@ def test_noise_source_repeats_under_a_seed_only():
         assert not np.array_equal(first, getattr(NoiseSource(2), law)(50.0, 100))
         secure = [getattr(NoiseSource(), law)(50.0, 100) for _ in range(2)]
         assert not np.array_equal(*secure)
+    for seed in (np.int64(3), np.uint32(3)):
+        assert NoiseSource(seed).below(5) == NoiseSource(3).below(5)
+        assert np.array_equal(NoiseSource(seed).words(4), NoiseSource(3).words(4))
     source = NoiseSource(0)
     first, second = source.generator(), source.generator()
     assert not np.array_equal(first.random(5), second.random(5))
@@ -290,7 +256,7 @@ def test_fixed_point_has_2_to_the_30_steps_per_scale(scale):
 def test_fixed_point_sensitivity_covers_rounding(rng):
     lattice = FixedPoint(-3)
     for adjacency in ("add-remove", "replace-one"):
-        for norm, order in (("l1", 1), ("l2", 2)):
+        for name, order in (("l1", 1), ("l2", 2)):
             worst = 0.0
             for _ in range(400):
                 x, y = rng.uniform(-1, 1, (2, 4))
@@ -298,7 +264,7 @@ def test_fixed_point_sensitivity_covers_rounding(rng):
                 if adjacency == "replace-one":
                     exact, rounded = x - y, lattice.encode(x) - lattice.encode(y)
                 declared = lattice.sum_sensitivity(
-                    Sensitivity(np.linalg.norm(exact, order), norm, adjacency), size=4
+                    Sensitivity(np.linalg.norm(exact, order), name, adjacency), size=4
                 )
                 worst = max(worst, np.linalg.norm(rounded, order) / declared.value)
             assert 0.5 < worst <= 1
@@ -315,15 +281,7 @@ def test_fixed_point_refuses_what_it_cannot_hold():
 @pytest.mark.parametrize("scale", [4.0, 10.0, 50.0])
 def test_discrete_gaussian_is_near_the_rounded_gaussian(scale):
     # The bound that allows the analytic Gaussian calibration to be used for the discrete law.
-    from scipy.stats import norm
-
     x = np.arange(-int(12 * scale), int(12 * scale) + 1)
     rounded = norm.cdf((x + 0.5) / scale) - norm.cdf((x - 0.5) / scale)
-    distance = 0.5 * np.abs(rounded - probabilities("discrete_gaussian", scale, x)).sum()
+    distance = 0.5 * np.abs(rounded - noise_law("gaussian", scale, x[-1])).sum()
     assert distance <= 1 / (40 * scale**2)
-
-
-@pytest.mark.parametrize("seed", [np.int64(3), np.uint32(3)])
-def test_noise_source_takes_integers_of_numpy_as_seeds(seed):
-    assert NoiseSource(seed).below(5) == NoiseSource(3).below(5)
-    np.testing.assert_array_equal(NoiseSource(seed).words(4), NoiseSource(3).words(4))

@@ -15,10 +15,11 @@ from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.model_selection._planned_releases import worst
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import PrivacyGuarantee, _risk, bounded_range_rho, gaussian_mu
+from sklearn_dptda.privacy import _risk, bounded_range_rho, gaussian_mu
 from sklearn_dptda.privacy._calibration import bounded_range_delta
 from sklearn_dptda.privacy._risk import LossLaw, PrivacyRisk, delta_of_charge, rounded_up
 from tests._refusals import refuses
+from tests.privacy._guarantees import guarantee
 
 FALSE_RATES = (0.001, 0.01, 0.1, 0.5)
 
@@ -27,36 +28,26 @@ def risk_of_law(law, fpr=0.01, prior=0.5):
     return PrivacyRisk.of(law.delta, prior, fpr, "replace-one")
 
 
-def guarantee(epsilon=1.0, delta=0.0, **more):
-    words = ("replace-one", "one row", "a mechanism", "a number")
-    return PrivacyGuarantee(epsilon, delta, *words, seeded=False, **more)
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-def test_risk_of_gaussian_releases_equals_that_of_another_library(epsilon):
+def test_risk_of_releases_equals_that_of_another_library(epsilon):
     analysis = pytest.importorskip("riskcal").analysis
     mu = gaussian_mu(epsilon, 1e-6)
-    stated = planned_loss(DPLloyd(3, epsilon, 1e-6, bounds=(0, 1))).releases[0].guarantee
-    for fpr in FALSE_RATES:
-        risk = stated.risk(fpr=fpr)
-        assert risk.advantage == pytest.approx(analysis.get_advantage_from_gdp(mu), abs=1e-6)
-        hits = 1 - float(analysis.get_beta_from_gdp(mu, fpr))
-        assert risk.true_positive_rate == pytest.approx(hits, abs=1e-6)
-    # Two fits compose exactly, and this is much less than twice the advantage.
-    both = (planned_loss(DPLloyd(3, epsilon, 1e-6, bounds=(0, 1))) * 2).risk().advantage
-    assert both == pytest.approx(analysis.get_advantage_from_gdp(math.sqrt(2) * mu), abs=1e-6)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-def test_risk_of_pure_releases_equals_that_of_another_library(epsilon):
-    analysis = pytest.importorskip("riskcal").analysis
-    for private in (EdgeFlip(epsilon), PrivateBettiNumbers(epsilon)):
+    gaussian = planned_loss(DPLloyd(3, epsilon, 1e-6, bounds=(0, 1)))
+    of_mu = analysis.get_advantage_from_gdp, analysis.get_beta_from_gdp, (mu,)
+    pure = analysis.get_advantage_from_adp, analysis.get_beta_from_adp, (epsilon, 0.0)
+    for planned, (advantage, missed, loss) in (
+        (gaussian, of_mu),
+        (planned_loss(EdgeFlip(epsilon)), pure),
+        (planned_loss(PrivateBettiNumbers(epsilon)), pure),
+    ):
         for fpr in FALSE_RATES:
-            risk = planned_loss(private).risk(fpr=fpr)
-            expected = analysis.get_advantage_from_adp(epsilon, 0.0)
-            assert risk.advantage == pytest.approx(expected, abs=1e-6)
-            hits = 1 - float(analysis.get_beta_from_adp(epsilon, 0.0, fpr))
+            risk = planned.risk(fpr=fpr)
+            assert risk.advantage == pytest.approx(advantage(*loss), abs=1e-6)
+            hits = 1 - float(missed(*loss, fpr))
             assert risk.true_positive_rate == pytest.approx(hits, abs=1e-6)
+    # Two fits compose exactly, and this is much less than twice the advantage.
+    both = (gaussian * 2).risk().advantage
+    assert both == pytest.approx(analysis.get_advantage_from_gdp(math.sqrt(2) * mu), abs=1e-6)
 
 
 @pytest.mark.parametrize(

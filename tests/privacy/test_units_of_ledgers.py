@@ -14,10 +14,10 @@ from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.model_selection import planned_loss, release_replicates
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
+from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._guarantee import all_of_one_person, kind_of_unit
 from tests._refusals import refuses
-from tests.privacy._pay_ahead import pay_ahead
+from tests.privacy._guarantees import guarantee, pay_ahead
 
 BOX = (-1.0, 1.0)
 RNG = np.random.default_rng(0)
@@ -86,19 +86,15 @@ def test_accountant_refuses_losses_of_another_kind_of_unit(accountant, first, se
     assert len(accountant) == 1
 
 
-def test_accountant_keeps_its_unit_in_files_and_servers(ledger_path):
+def test_accountant_keeps_its_unit_and_no_limit_in_files_and_servers(ledger_path):
     lloyd(PrivacyAccountant(math.inf, path=ledger_path), unit="one person").fit(X)
     again = PrivacyAccountant.open(ledger_path)
     refuses("counts losses of one person", PARTS["one row"], again)
-    assert again.spends()["unit"].tolist() == ["one person"]
-
-
-def guarantee(unit):
-    return PrivacyGuarantee(0.1, 0.0, "replace-one", unit, "noise", "a number", seeded=False)
+    assert again.spends()["unit"].tolist() == ["one person"] and again.epsilon == math.inf
 
 
 def test_check_refuses_two_kinds_of_units_ahead(accountant):
-    both = [(guarantee("one row"), 1), (guarantee("all rows of one person"), 1)]
+    both = [(guarantee(unit="one row"), 1), (guarantee(unit="all rows of one person"), 1)]
     refuses("counts losses of", accountant.check, both)
     with pytest.raises(ValueError, match="counts losses of"):
         pay_ahead(accountant, [(each, "Something", count) for each, count in both])
@@ -122,17 +118,6 @@ def test_accountant_takes_an_own_name_as_an_own_kind_of_unit():
 def test_units_of_people_are_of_people_whatever_their_parts_are_called(part):
     for groups, where in itertools.product(("id", "of one, by", True, None), ("", " in one cloud")):
         assert kind_of_unit(all_of_one_person(part, groups, where)) == "person"
-
-
-def test_accountant_adds_all_units_of_people():
-    accountant = PrivacyAccountant(9.0)
-    for unit in (
-        "one person",
-        "all windows of one person",
-        "all rows of one person, by 'id'",
-        "all points of one person in one cloud, by 'id'",
-    ):
-        accountant.spend(0.1, unit=unit)
 
 
 @pytest.mark.parametrize("unit", ["", None, 3])
