@@ -51,13 +51,19 @@ def states(measure):
             yield slots, weight
 
 
-def law(diagram, measure, table):
-    """Unnormalised law of the private diagram, exact integers, by sorted tuple."""
+def weights_of(measure):
+    """Weights of all private diagrams, as sorted tuples."""
     found = {}
     for slots, weight in states(measure):
         key = tuple(sorted(slots))
-        found[key] = found.get(key, 0) + weight * table.weight(level(slots, diagram))
+        found[key] = found.get(key, 0) + weight
     return found
+
+
+def law(diagram, measure, table):
+    """Unnormalised law of the private diagram, exact integers, by sorted tuple."""
+    own = weights_of(measure).items()
+    return {key: weight * table.weight(level(key, diagram)) for key, weight in own}
 
 
 def random_diagram(rng, size, n_points):

@@ -22,7 +22,7 @@ from sklearn_dptda.persistence._private_cap import CapsBall, ChoiceOfCap, Member
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from tests.persistence._clouds import filtration_of, hostile_pairs
-from tests.persistence._oracles import level, random_diagram, states
+from tests.persistence._oracles import level, random_diagram, weights_of
 from tests.persistence._variants import variant
 from tests.privacy._permute_and_flip import permute_and_flip_law_of_many
 
@@ -51,10 +51,7 @@ def members_of(family, weights, gates, measure, decay):
 
 def joint_law(family, weights, gates, measure, table, decay):
     """Exact integers for all outputs: the place of a cap, finite H0, a birth, H1."""
-    diagrams = {}
-    for slots, weight in states(measure):
-        key = tuple(sorted(slots))
-        diagrams[key] = diagrams.get(key, 0) + weight
+    diagrams = weights_of(measure)
     births = [
         round(2**32 * math.exp(-decay * b / measure.size)) if decay else 1
         for b in range(measure.size + 1)
