@@ -35,6 +35,10 @@ from tests.test_border import furthest, inputs_of
 WEIGHT = 1 << 22
 
 
+def frame_of(points, n_people):
+    return pd.DataFrame(points, columns=["a", "b"]).assign(who=np.arange(len(points)) % n_people)
+
+
 @pytest.fixture
 def points(rng):
     return rng.uniform(-1, 2, size=(300, 2))
@@ -70,8 +74,7 @@ def crossings_of(X, **parameters):
     ],
 )
 def test_private_cloud_spends_what_its_proof_says(points, groups, adjacency, expected):
-    X = pd.DataFrame(points, columns=["a", "b"]).assign(who=np.arange(300) // 3)
-    X = X if groups else points
+    X = frame_of(points, n_people=100) if groups else points
     draws = crossings_of(X, groups=groups, adjacency=adjacency)
     spent = [(draw.sensitivity, draw.sensitivity * draw.rate) for draw in draws]
     for (sensitivity, loss), (known, share) in zip(spent, expected, strict=True):
@@ -164,24 +167,19 @@ def test_masses_are_the_nearest_that_can_be(rng):
 # Clouds in parts, of people, in a found box.
 
 
-def test_private_cloud_of_parts_is_that_of_the_whole(points):
-    private = PrivateCloud(1.0, (-1, 2), random_state=0).fit([points])
-    (whole,) = private.transform([points])
-    chunks = private.make_histogram([points[:70], points[70:]], n_points=300)
-    halves = [private.make_histogram(part, n_points=300) for part in (points[:9], points[9:])]
-    of_dask = private.make_histogram(da.from_array(points, chunks=(80, 2)), n_points=300)
-    for histogram in (chunks, halves[0] + halves[1], of_dask):
-        (cloud,) = private.transform([histogram])
+@pytest.mark.parametrize("groups", [None, "who"])
+def test_private_cloud_of_parts_is_that_of_the_whole(points, groups):
+    X, n = (points, 300) if groups is None else (frame_of(points, n_people=40), 40)
+    private = PrivateCloud(1.0, (-1, 2), groups=groups, random_state=0).fit([X])
+    (whole,) = private.transform([X])
+    assert whole.n_points == n and whole.weights.sum() == pytest.approx(n)
+    histograms = [private.make_histogram([X[:70], X[70:]], n_points=n)]
+    if groups is None:
+        parts = points[:9], points[9:], da.from_array(points, chunks=(80, 2))
+        first, second, of_dask = (private.make_histogram(part, n_points=n) for part in parts)
+        histograms += [first + second, of_dask]
+    for (cloud,) in map(private.transform, zip(histograms, strict=True)):
         np.testing.assert_array_equal(cloud.counts, whole.counts)
-
-
-def test_private_cloud_of_people_in_chunks_is_that_of_the_whole(points):
-    frame = pd.DataFrame(points, columns=["a", "b"]).assign(who=np.arange(300) % 40)
-    private = PrivateCloud(1.0, (-1, 2), groups="who", random_state=0).fit([frame])
-    (whole,) = private.transform([frame])
-    histogram = private.make_histogram([frame[:70], frame[70:]], n_points=40)
-    np.testing.assert_array_equal(private.transform([histogram])[0].counts, whole.counts)
-    assert whole.n_points == 40 and whole.weights.sum() == pytest.approx(40)
 
 
 def test_private_cloud_finds_its_box_within_epsilon(rng):
@@ -323,6 +321,11 @@ def test_private_cloud_refuses_unpaid(message, X, parameters):
     refuses_unpaid(message, PrivateCloud(**{"bounds": (0, 1), **parameters}).fit_transform, [X])
 
 
+@pytest.mark.parametrize("bounds", [None, PrivateBounds(1.0), (-1, 2)])
+def test_private_cloud_refuses_a_repeated_cloud_before_its_box_is_paid_for(points, bounds):
+    refuses_unpaid("several times", PrivateCloud(1.0, bounds).fit_transform, [points, points])
+
+
 def test_released_clouds_are_refused_where_they_make_no_sense(points):
     cloud = released(points)
     (function,) = DTMFiltration(0.1).fit_transform([cloud])
@@ -332,11 +335,6 @@ def test_released_clouds_are_refused_where_they_make_no_sense(points):
     refuses("Leave groups out", DTMFiltration(bounds=(-1, 2), groups="who").fit, [cloud])
     refuses("bounds must be numbers", DTMFiltration(0.1).fit, [cloud, points])
     refuses("2 features", DTMFiltration(bounds=(0, 1)).fit([np.eye(3)]).transform, [cloud])
-
-
-def test_private_cloud_refuses_a_repeated_cloud_before_its_box_is_paid_for(points):
-    for bounds in (None, PrivateBounds(1.0), (-1, 2)):
-        refuses_unpaid("several times", PrivateCloud(1.0, bounds).fit_transform, [points, points])
 
 
 def test_private_cloud_refuses_other_histograms(points):

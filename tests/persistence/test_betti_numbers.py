@@ -67,13 +67,18 @@ class TwiceTheRate(PrivateBettiNumbers):
         return choice._replace(rate=2 * choice.rate)
 
 
+def scores(private, item):
+    """The choice of a fitted estimator, and the scores of all candidates."""
+    (function,) = private.fit([item])._read([item])
+    choice = private._choice(function.caps)
+    found = scores_of(private._numbers(), function, choice)
+    return choice, np.concatenate([each.ravel() for each in found])
+
+
 def exact_law(estimator, values, sensitivity):
     """Law of the counts of one function, by enumeration of all orders."""
-    item = filtration(values, sensitivity)
-    (function,) = estimator.fit([item])._read([item])
-    choice = estimator._choice(function.caps)
-    (scores,) = scores_of(estimator._numbers(), function, choice)
-    return permute_and_flip_law(-scores.ravel(), choice.rate)
+    choice, found = scores(estimator, filtration(values, sensitivity))
+    return permute_and_flip_law(-found, choice.rate)
 
 
 CASES = {

@@ -13,7 +13,6 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import NoiseSource, NoiseWarning, PrivacyAccountant, pure_rho
-from sklearn_dptda.privacy.neighbours import cloud_neighbours
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from sklearn_dptda.utils.estimator_checks import privacy_checks
 
@@ -172,15 +171,3 @@ def test_clipped_share_and_diagrams_share_no_coins(keyed, monkeypatch):
     coins = [NoiseSource(seed).words(4).tolist() for seed in seen + counts]
     assert len(seen) == len(counts) == 2
     assert len({tuple(words) for words in coins}) == 4
-
-
-@pytest.mark.laws
-@pytest.mark.parametrize("method", ["exact", "lattice"])
-def test_clipped_share_count_moves_by_at_most_one_for_one_point(method):
-    box = (np.full(2, -1.0), np.full(2, 2.0))
-    moved = set()
-    for scale in (0.5, 1.0, 3.0):
-        for pair in cloud_neighbours(30, (scale * box[0], scale * box[1])):
-            counts = [functions(cloud, -1.0, 2.0, method=method)[0].n_clipped for cloud in pair[1:]]
-            moved.add(abs(counts[0] - counts[1]))
-    assert moved == {0, 1}

@@ -8,19 +8,12 @@ from scipy.stats import binom, chisquare
 
 from sklearn_dptda import DTMFiltration, PrivateBettiNumbers
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.persistence._count_choice import UNIT, make_choice, scores_of
+from sklearn_dptda.persistence._count_choice import UNIT, make_choice
 from tests._refusals import refuses
 from tests.persistence._clouds import filtration_of, hostile_pairs
 from tests.persistence._long_features import attacked, filtration, loops
+from tests.persistence.test_betti_numbers import TwiceTheRate, scores
 from tests.privacy._permute_and_flip import permute_and_flip_law, permute_and_flip_law_of_many
-
-
-class TwiceTheRate(PrivateBettiNumbers):
-    """Takes scores to move one way only."""
-
-    def _choice(self, function):
-        choice = super()._choice(function)
-        return choice._replace(rate=2 * choice.rate)
 
 
 class WithoutUnits(PrivateBettiNumbers):
@@ -30,14 +23,6 @@ class WithoutUnits(PrivateBettiNumbers):
         choice = super()._choice(function)
         least = choice.tried[-1].lattice
         return choice._replace(tried=[t._replace(lattice=least) for t in choice.tried])
-
-
-def scores(private, item):
-    private.fit([item])
-    (function,) = private._read([item])
-    choice = private._choice(function.caps)
-    found = scores_of(private._numbers(), function, choice)
-    return choice, np.concatenate([each.ravel() for each in found])
 
 
 def test_permute_and_flip_law_of_many_equals_enumeration(rng):

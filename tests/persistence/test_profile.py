@@ -1,6 +1,5 @@
 """Persistence profiles: sensitivity, law, intervals, and refusals."""
 
-import copy
 import math
 import warnings
 from dataclasses import replace
@@ -15,7 +14,6 @@ from sklearn_dptda import (
     CubicalPersistence,
     DTMFiltration,
     PersistenceProfile,
-    PrivacyLeakWarning,
 )
 from sklearn_dptda.persistence import _private_cap, _private_grid_persistence
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
@@ -223,14 +221,6 @@ def test_confidence_intervals_follow_the_sensitivity_of_each_cloud():
     refuses("profile must have 4 columns; got 3", private.confidence_intervals, profile[:, :3])
 
 
-def test_half_widths_follow_from_public_numbers(small):
-    # These are functions of public numbers, so they are the same for another function.
-    flat = copy.deepcopy(small)
-    object.__setattr__(flat, "values", np.zeros_like(small.values))
-    widths = [PersistenceProfile().fit([one]).half_widths_ for one in (small, flat)]
-    np.testing.assert_array_equal(*widths)
-
-
 @pytest.fixture
 def exact_once(monkeypatch):
     """Exact diagrams and gates of a function are computed once, and what is drawn is drawn."""
@@ -371,9 +361,6 @@ def test_persistence_profile_guarantee_composes_with_private_bounds(circles, sma
     plain = guarantee([small])
     assert plain.delta == 0 and math.isclose(plain.rho, 0.5, rel_tol=0.2)
     assert "2 longest persistences per cloud and dimension (H0, H1)" in str(plain)
-    with pytest.warns(PrivacyLeakWarning, match="bounds"):
-        leaky = DTMFiltration(0.2, resolution=11).fit_transform([circles])
-    assert not guarantee(leaky).holds
     private_box = PrivateBounds(0.5, start=(-10, 10), random_state=0)
     boxed = DTMFiltration(0.2, bounds=private_box, resolution=11).fit_transform([circles])
     assert guarantee(boxed).epsilon == 1.5
