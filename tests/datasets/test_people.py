@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.datasets import make_series, make_visits
-from tests._refusals import refuses
 
 
 def test_make_series_labels_differ_in_their_period():
@@ -34,16 +33,3 @@ def test_make_visits_has_many_lengths_and_bias(biased):
     assert ((y == 0).mean() > 0.5) == biased
     one, people, _ = make_visits(50, max_visits=1, random_state=0)
     assert len(one) == 50 and people.tolist() == list(range(50))
-
-
-@pytest.mark.parametrize(
-    ("make", "name"),
-    [
-        (make_series, "n_series"),
-        (make_series, "n_steps"),
-        (make_visits, "n_people"),
-        (make_visits, "max_visits"),
-    ],
-)
-def test_make_series_and_visits_refuse_wrong_numbers_by_name(make, name):
-    refuses(name, make, **{name: 0})

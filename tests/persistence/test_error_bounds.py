@@ -94,39 +94,6 @@ def test_error_level_and_noise_level_hold_for_enumerated_laws(measure):
                 assert shown <= (1 - confidence) * sum(laws)
 
 
-def test_error_level_and_noise_level_are_the_smallest_that_hold():
-    # A twin that stops one level earlier. For the empty diagram, bounds are exact.
-    measure = make_base_measure("spike-slab", SIZE, 2, spike=0.5)
-    everything = list(weights_of(measure).items())
-    table = decay_table(1, 2, SIZE + 1)
-    volumes = DiagramVolumes(measure, 0, 0)
-    laws = [(level(P, ()), table.weight(level(P, ())) * w) for P, w in everything]
-    for confidence in (0.5, 0.8, 0.9, 0.99):
-        tails = DrawTails(((volumes,),), table)
-        r = tails.error_level(confidence)
-        assert r > 0
-        at, below = (sum(x for s, x in laws if s > t) / sum(x for _, x in laws) for t in (r, r - 1))
-        assert at <= 1 - confidence < below
-        # For several parts with separate draws, the tails add up.
-        both = DrawTails(((volumes,), (volumes,)), table).error_level(confidence)
-        sums = [2 * sum(x for s, x in laws if s > t) for t in (both, both - 1)]
-        assert sums[0] <= (1 - confidence) * sum(x for _, x in laws) < sums[1]
-        # Longest persistence of noise, in steps. It is even for half persistence in levels.
-        (t,) = tails.noise_levels(confidence)
-        shown = [
-            sum(x for (P, _), (_, x) in zip(everything, laws, strict=True) if longest(P) > 2 * u)
-            for u in (t, t - 1)
-        ]
-        assert shown[0] <= (1 - confidence) * sum(x for _, x in laws) < shown[1]
-        # Of the dimension itself, no long points are assumed.
-        crowded = DrawTails(((DiagramVolumes(measure, 2, 0),),), table)
-        assert crowded.noise_levels(confidence) == [t]
-
-
-def longest(P):
-    return max((d - b for b, d in P), default=0)
-
-
 def test_error_bound_adds_half_a_step_of_rounding(monkeypatch):
     # Values that are furthest from the grid, which are moved by half a step before the draw.
     private, sensitivity, upper, level = PrivatePersistence(1.0), 0.05, 2.7, 7
@@ -467,13 +434,16 @@ def test_error_levels_are_those_of_integers(measure, floor, steepness):
     measure = replace(measure, size=size)
     table = decay_table(steepness, 5, size + 1)
     parts = [DiagramVolumes(measure, most, floor) for most in (1, 0)]
-    for group in ((parts[0], BirthVolumes(size)), (parts[1], BirthVolumes(size), parts[0])):
-        exact = Exact(group, table)
-        ratios = [list(exact.ratios())]
-        ratios += [list(exact.noise_ratios(i)) for i in range(len(group)) if i != 1]
+    first, second = (parts[0], BirthVolumes(size)), (parts[1], BirthVolumes(size), parts[0])
+    for groups in ((first,), (second,), (first, second)):
+        exact = [Exact(group, table) for group in groups]
+        # For groups with separate draws, the tails add up.
+        ratios = [map(sum, zip(*(each.ratios() for each in exact), strict=True))]
+        ratios += [each.noise_ratios(i) for each in exact for i in range(len(each.group)) if i != 1]
+        ratios = list(map(list, ratios))
         # The laws have two digits of a percent, and with the steep one, many digits.
         for confidence in (0.5, 0.95, 1 - 1e-9):
-            tails = DrawTails((group,), table)
+            tails = DrawTails(groups, table)
             found = [tails.error_level(confidence), *tails.noise_levels(confidence)]
             for level, each in zip(found, ratios, strict=True):
                 enough = [r for r, ratio in enumerate(each) if ratio <= 1 - Fraction(confidence)]

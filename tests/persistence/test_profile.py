@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import binom, chi2
+from scipy.stats import binom
 from sklearn.base import clone
 
 from sklearn_dptda import (
@@ -17,11 +17,10 @@ from sklearn_dptda import (
 )
 from sklearn_dptda.persistence import _private_cap, _private_grid_persistence
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
-from sklearn_dptda.persistence._persistence_profile import half_width, in_order, noisy_profile
+from sklearn_dptda.persistence._persistence_profile import half_width, in_order
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import NoiseSource, audit_epsilon
+from sklearn_dptda.privacy import audit_epsilon
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
-from sklearn_dptda.privacy._lattice_noise import lattice_noise
 from tests._refusals import refuses
 from tests.persistence._clouds import four_clouds
 from tests.persistence._long_features import attacked, filtration, loops, wells
@@ -89,35 +88,6 @@ def test_lifetime_lattice_rounding_never_widens_the_sensitivity(rng, n_lattices)
 
 
 # The law.
-
-
-def law(center, rate, reach):
-    """Probabilities of all outcomes within reach, over the whole lattice's normaliser."""
-    points = np.stack(np.meshgrid(*[np.arange(-reach, reach + 1)] * len(center)), axis=-1)
-    points = points.reshape(-1, len(center))
-    weights = np.exp(-rate * np.abs(points - center).max(axis=1))
-    return points, weights
-
-
-@pytest.mark.laws
-@pytest.mark.parametrize("seed", [0, None])
-def test_noisy_profile_is_of_the_law(seed):
-    # Three tests for each seed, at a false-alarm rate of 1e-6 each.
-    rate, n, truth = 0.4, 20_000 if seed is None else 5000, np.array([[5], [2]])
-    if seed is None:
-        # All at once, because opening the system's noise 20,000 times takes minutes.
-        draws = truth.ravel() + lattice_noise(NoiseSource(), rate, (n, 2), "linf")
-    else:
-        draws = np.array([noisy_profile(truth, 1, rate, NoiseSource(s)).ravel() for s in range(n)])
-    for factor in (1.0, 0.8, 1.25):
-        points, weights = law((5, 2), factor * rate, 40)
-        expected = n * weights / weights.sum()
-        index = {tuple(point): i for i, point in enumerate(points)}
-        places = [index[tuple(draw)] for draw in draws if tuple(draw) in index]
-        observed = np.bincount(places, minlength=len(points))
-        common = expected > 5
-        statistic = ((observed - expected)[common] ** 2 / expected[common]).sum()
-        assert (statistic > chi2.isf(FALSE_ALARM, common.sum())) == (factor != 1.0)
 
 
 class TwiceTheRate(PersistenceProfile):
