@@ -117,15 +117,6 @@ def test_dtm_filtration_of_people_catches_broken_weights(filtration, broken, mon
     assert change(filtration, [spread, *others], [np.ones((15, 2)), *others]) > 1.2
 
 
-def test_dtm_filtration_of_points_exceeds_sensitivity_for_person():
-    others = [np.zeros((1, 2))] * 3 + [np.ones((1, 2))] * 7
-    each, other = ([np.full((90, 2), place), *others] for place in (0.0, 1.0))
-    filtration = DTMFiltration(0.3, bounds=(0, 1), resolution=5)
-    values = [filtration.fit_transform([np.concatenate(x)])[0] for x in (each, other)]
-    # The sensitivity of a cloud with so many points is far below the effect of a person.
-    assert np.abs(values[0].values - values[1].values).max() > 3 * values[1].sensitivity
-
-
 @pytest.mark.parametrize(
     "filtration",
     [
@@ -142,18 +133,6 @@ def test_filtrations_of_one_point_each_equal_points_bit_for_bit(filtration):
         (of_people,) = clone(filtration).set_params(groups=True, refinement=2).fit_transform([each])
         assert np.array_equal(points.values, of_people.values)
         assert (points.sensitivity, points.upper) == (of_people.sensitivity, of_people.upper)
-
-
-def test_dtm_filtration_of_equal_people_multiplies_sensitivity():
-    X = np.random.default_rng(1).random((100, 4, 2))
-    (points,) = DTMFiltration(
-        0.2, bounds=(0, 1), resolution=15, method="lattice", refinement=2
-    ).fit_transform([X.reshape(-1, 2)])
-    (of_people,) = DTMFiltration(
-        0.2, bounds=(0, 1), resolution=15, groups=True, refinement=2
-    ).fit_transform([list(X)])
-    assert np.allclose(points.values, of_people.values, atol=1e-6)
-    assert of_people.sensitivity == pytest.approx(4 * points.sensitivity)
 
 
 @pytest.mark.parametrize("seed", range(6))

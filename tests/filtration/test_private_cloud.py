@@ -20,9 +20,8 @@ from sklearn_dptda import (
     PrivacyAccountant,
     PrivateCloud,
     PrivatePersistence,
-    distance_to_measure,
 )
-from sklearn_dptda.filtration import LandmarkComplex, ReleasedCloud, _cloud
+from sklearn_dptda.filtration import ReleasedCloud, _cloud
 from sklearn_dptda.filtration._private_cloud import cells_along_axes
 from sklearn_dptda.filtration._released_cloud import projected
 from sklearn_dptda.model_selection import PrivateMassSearch, pipeline_guarantee, planned_loss
@@ -218,31 +217,28 @@ def test_private_cloud_accepts_any_number_of_points_if_it_is_private(rng):
 # Released clouds are public input.
 
 
-@pytest.mark.parametrize("m", [0.05, 0.3, 1.0])
-@pytest.mark.parametrize("p", [1, 2])
-def test_functions_of_released_clouds_are_those_of_repeated_centres(points, m, p):
+BOX = {"bounds": (-1, 2), "resolution": 21, "method": "exact"}
+
+
+@pytest.mark.parametrize(
+    ("filtration", "within"),
+    [
+        *(
+            (DTMFiltration(m, p, **BOX, max_distance=math.inf), 1e-4)
+            for m in (0.05, 0.3, 1.0)
+            for p in (1, 2)
+        ),
+        (KernelDistanceFiltration(0.5, **BOX), 2e-3),
+        (DTMFiltration(0.2, landmarks=np.random.default_rng(0).uniform(-1, 2, (12, 2))), 2e-3),
+    ],
+)
+def test_functions_of_released_clouds_are_those_of_repeated_centres(points, filtration, within):
     cloud = released(points, math.inf, n_cells=9)
     copies = np.repeat(cloud.points, np.rint(cloud.weights).astype(int), axis=0)
     assert len(copies) == 300
-    box = {"bounds": (-1, 2), "resolution": 21, "max_distance": math.inf}
-    (function,) = DTMFiltration(m, p, **box).fit_transform([cloud])
-    axes = np.stack(np.meshgrid(*function.axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    expected = np.minimum(distance_to_measure(copies, axes, m, p), function.upper)
-    np.testing.assert_allclose(function.values.ravel(), expected, atol=1e-4)
-    assert function.sensitivity == 0
-
-
-def test_kernel_distance_and_landmarks_take_released_clouds(points):
-    cloud = released(points, math.inf, n_cells=9)
-    copies = np.repeat(cloud.points, np.rint(cloud.weights).astype(int), axis=0)
-    for kind in (
-        KernelDistanceFiltration(0.5, bounds=(-1, 2), resolution=11, method="exact"),
-        DTMFiltration(0.2, landmarks=LandmarkComplex(points[:12])),
-    ):
-        (function,) = kind.fit_transform([cloud])
-        (expected,) = kind.fit_transform([copies])
-        np.testing.assert_allclose(function.values, expected.values, atol=2e-3)
-        assert function.sensitivity == 0 and expected.sensitivity > 0
+    (function,), (expected,) = (filtration.fit_transform([each]) for each in (cloud, copies))
+    np.testing.assert_allclose(function.values, expected.values, atol=within)
+    assert function.sensitivity == 0 < expected.sensitivity
 
 
 def test_filtrations_of_released_clouds_have_their_box_and_no_warning(points, recwarn):

@@ -110,13 +110,6 @@ def test_private_betti_numbers_lose_epsilon_and_a_twin_loses_more(case, n_functi
         assert worst[TwiceTheRate] > 1.2
 
 
-def test_counts_without_a_seed_may_be_any_at_an_epsilon_of_almost_zero():
-    # A false alarm has a probability below 1e-14. The other end: tests of extreme epsilons.
-    private = PrivateBettiNumbers(0.002, 0.2, max_count=2)
-    counts = private.fit_transform([filtration(loops([0.3]), 0.01) for _ in range(250)])
-    assert len({tuple(row) for row in counts.tolist()}) == 6
-
-
 # Correctness of the statements.
 
 

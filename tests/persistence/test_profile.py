@@ -284,13 +284,9 @@ def test_persistence_profile_has_the_lifetimes_of_the_diagrams(small):
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
 def test_persistence_profile_of_constant_functions_is_zero(value):
     for shape in ((5,), (4, 4), (2, 3, 2)):
-        item = filtration_of(np.full(shape, value))
+        item = filtration(np.full(shape, value), 0.01)
         assert (PersistenceProfile(np.inf).fit_transform([item]) == 0).all()
         assert PersistenceProfile(1e5, random_state=0).fit_transform([item]).max() < 0.01
-
-
-def filtration_of(values):
-    return filtration(values, 0.01)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from sklearn_dptda.persistence import PrivatePersistence
@@ -22,21 +21,6 @@ def test_spike_of_range_rule():
     assert points(300, 5) == pytest.approx(points(300, 20))
 
 
-@pytest.mark.laws
-@pytest.mark.filterwarnings("ignore:At epsilon")
-@pytest.mark.parametrize("epsilon", [0.2, 5.0])
-def test_spike_keeps_empty_diagrams_nearly_empty(epsilon):
-    # If the exact diagram is empty, a draw has 0.05 points on average. More than 40 in 200 draws
-    # have a probability below 1e-6.
-    flat = list(np.random.default_rng(0).uniform(0.999, 1, (200, 2, 2)))
-    private = PrivatePersistence(
-        epsilon, homology_dimensions=1, sensitivity=0.01, upper=1.0, random_state=0
-    )
-    assert sum(map(len, private.fit_transform(flat))) <= 40
-    if epsilon < 0.3:
-        assert sum(map(len, private.set_params(spike=0.5).fit_transform(flat))) > 200
-
-
 def test_spike_depends_on_the_loss_over_the_range_only():
     for scale in (1.0, 1e-6, 1e6):
         private = PrivatePersistence(1.0, sensitivity=0.01 * scale, upper=scale)
@@ -44,3 +28,6 @@ def test_spike_depends_on_the_loss_over_the_range_only():
         odds = measure.count_weights[0] / measure.count_weights[1]
         # At a loss of 100, one slot in 200 is filled.
         assert odds * 10 / measure.staircase(measure.size) == pytest.approx(199)
+        given = mechanism_of(private.set_params(spike=0.5), (0, 1)).prepare(0.01 * scale, scale)
+        odds = given.measure.count_weights[0] / given.measure.count_weights[1]
+        assert odds * 10 / measure.staircase(measure.size) == pytest.approx(1)
