@@ -15,7 +15,7 @@ from sklearn_dptda import CubicalPersistence, DiagramFeatures
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.features import PersistenceMass, SortedLifetimes
 from sklearn_dptda.privacy import PrivacyLeakWarning
-from tests._refusals import by_name, refusals, refuses
+from tests._refusals import by_name, refusals
 
 SAMPLES = [
     [np.array([[0, 1.0], [0.1, 0.5]]), np.empty((0, 2))],
@@ -99,6 +99,11 @@ REFUSED = {
     "sorted lifetimes": (
         lambda **options: SortedLifetimes(**options).fit(SAMPLES),
         by_name(n_lifetimes=[0], upper=[0.0]),
+    ),
+    "no diagrams": (
+        lambda X: SortedLifetimes().fit_transform(X),
+        [(None, [np.zeros((3, 3))], [np.array([[1.0, 0.0]])], [["a"]], 3)],
+        (ValueError, TypeError),
     ),
 }
 
@@ -218,8 +223,3 @@ def test_sorted_lifetimes_leave_out_essential_classes():
     assert SortedLifetimes(1).fit_transform(diagrams).tolist() == [[0.5], [0.0]]
     features = DiagramFeatures(SortedLifetimes(1), value_range=(0, 2))
     assert features.fit_transform(diagrams).tolist() == [[0.25], [0.0]]
-
-
-@pytest.mark.parametrize("wrong", [[np.zeros((3, 3))], [np.array([[1.0, 0.0]])], [["a"]], 3])
-def test_sorted_lifetimes_refuse_what_is_no_diagram(wrong):
-    refuses(None, SortedLifetimes().fit_transform, wrong, error=(ValueError, TypeError))

@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn_dptda import (
     CubicalPersistence,
     DTMFiltration,
-    PersistenceProfile,
     PrivateBettiNumbers,
     PrivatePersistence,
 )
@@ -32,14 +31,6 @@ def cloud(n, d, n_loops, noise=0.08, seed=0):
     if n_loops == 2:
         X[:, 0] += np.where(rng.random(n) < 0.5, -1.3, 1.3)
     return X @ plane.T + noise * rng.normal(size=(n, d))
-
-
-def far_apart(X, n):
-    chosen, distances = [0], np.linalg.norm(X - X[0], axis=1)
-    while len(chosen) < n:
-        chosen.append(int(distances.argmax()))
-        distances = np.minimum(distances, np.linalg.norm(X - X[chosen[-1]], axis=1))
-    return X[chosen]
 
 
 def places_of(K):
@@ -205,30 +196,6 @@ def test_dtm_filtration_on_landmarks_caps_points_of_any_distance(far, rng):
     clouds = [np.vstack([near, np.full((991, 2), place)]) for place in (10.0, far)]
     one, other = filtration.fit_transform(clouds)
     assert np.array_equal(one.values, other.values) and one.n_clipped == other.n_clipped
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("n_loops", "expected"), [(0, 0), (1, 1), (2, 2)])
-def test_dtm_filtration_on_landmarks_finds_loops_of_ten_columns(n_loops, expected):
-    X = cloud(4000, 10, n_loops)
-    # The shape is public, so it is the same without noise.
-    landmarks = far_apart(cloud(2000, 10, n_loops, noise=0.0), 30)
-    (f,) = DTMFiltration(landmarks=landmarks).fit_transform([X])
-    (loops,) = CubicalPersistence(1).fit_transform([f])
-    lives = np.sort(np.r_[loops[:, 1] - loops[:, 0], 0, 0, 0])[::-1]
-    assert (lives[:expected] > 0.15).all() and lives[expected] < 0.05
-    for private in (
-        PrivateBettiNumbers(2.0, homology_dimensions=1, random_state=0),
-        PersistenceProfile(2.0, homology_dimensions=1, n_longest=3, random_state=0),
-        PrivatePersistence(2.0, homology_dimensions=1, random_state=0),
-    ):
-        (found,) = private.fit_transform([f])
-        if isinstance(private, PrivateBettiNumbers):
-            assert found == expected
-        elif isinstance(private, PersistenceProfile):
-            assert (found > 0.12).sum() == expected
-        else:
-            assert (found[:, 1] - found[:, 0] > 0.12).sum() == expected
 
 
 @pytest.mark.nightly

@@ -39,11 +39,18 @@ def sums(request, monkeypatch):
     return request.param
 
 
+def squares(points, nodes):
+    return sum((nodes[:, axis, None] - points[:, axis]) ** 2 for axis in range(points.shape[1]))
+
+
+def sums_of_nearest(squared, power):
+    """The sums of the whole distances of the nearest points, for each cap."""
+    whole = np.sort(power.integers(squared), axis=1)[:, : power.k]
+    return np.array([np.minimum(whole, top).sum(axis=1) for top in power.tops])
+
+
 def brute_force(points, axes, power):
-    nodes = grid_nodes(axes)
-    squared = sum((nodes[:, axis, None] - points[:, axis]) ** 2 for axis in range(len(axes)))
-    squared.partition(power.k - 1, axis=1)
-    return power.integers(squared[:, : power.k]).sum(axis=1)
+    return sums_of_nearest(squares(points, grid_nodes(axes)), power)[0]
 
 
 def clouds(d, rng):
@@ -186,12 +193,10 @@ def test_sums_of_many_points_and_caps_equal_brute_force(sums, rng):
     axes = (np.linspace(0, 1, 13), np.linspace(0, 1, 7))
     for k in (600, 15_000):
         power = FixedPointPower(0.7, 1, k, (0.3, 0.1, 0.01))
-        found = grid_sums(points, axes, power, 256.0)
-        for each, share in zip(found, (1, 0.3, 0.1, 0.01), strict=True):
-            squared = ((grid_nodes(axes)[:, None] - points) ** 2).sum(axis=2)
-            whole = np.sort(power.integers(squared), axis=1)[:, :k]
-            expected = np.minimum(whole, int(np.ldexp(share, power.bits))).sum(axis=1)
-            np.testing.assert_array_equal(each.ravel(), expected)
+        found = grid_sums(points, axes, power, 256.0).reshape(4, -1)
+        expected = sums_of_nearest(squares(points, grid_nodes(axes)), power)
+        np.testing.assert_array_equal(found, expected)
+        assert power.tops == [int(np.ldexp(share, power.bits)) for share in (1, 0.3, 0.1, 0.01)]
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -205,9 +210,8 @@ def test_scattered_sums_equal_those_of_whole_numbers(d, p, sums, rng):
         squared = np.concatenate(
             [part for _, part in _nearest_sums.whole_squares(points, places, 0.9, 2, 256.0)]
         )
-        whole = np.sort(power.integers(squared), axis=1)[:, :k]
-        expected = [np.minimum(whole, top).sum(axis=1) for top in power.tops]
-        np.testing.assert_array_equal(scattered_sums(points, places, power, 256.0), expected)
+        found = scattered_sums(points, places, power, 256.0)
+        np.testing.assert_array_equal(found, sums_of_nearest(squared, power))
 
 
 def test_places_whose_coordinates_are_neighbours_are_divided():
@@ -224,13 +228,11 @@ def test_points_that_coincide_with_places_are_counted(n_places, sums, rng):
     points = np.r_[np.repeat([[3.0, 1.0]], 30, axis=0), rng.uniform(0, 4, (70, 2))]
     for k in (1, 30, 31, 100):
         power = FixedPointPower(2.0, 1, k, (0.3,))
-        squared = ((points - places[0]) ** 2).sum(axis=1)
         found = scattered_sums(points, places, power, 256.0)
-        whole = np.sort(power.integers(squared))[:k]
+        expected = sums_of_nearest(squares(points, places), power)
         # Points are moved to a lattice with steps below 2**-20.
-        for each, top in zip(found, power.tops, strict=True):
-            assert np.ptp(each) == 0
-            assert abs(each[0] - np.minimum(whole, top).sum()) <= k * 2.0 ** (power.bits - 19)
+        assert np.abs(found - expected).max() <= k * 2.0 ** (power.bits - 19)
+        assert np.ptp(found, axis=1).max() == 0
 
 
 @pytest.mark.parametrize("n", [1, 50, 5000])

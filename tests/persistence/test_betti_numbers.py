@@ -10,7 +10,6 @@ from scipy.stats import binom
 
 from sklearn_dptda import DTMFiltration, PrivateBettiNumbers
 from sklearn_dptda.persistence._count_choice import scores_of, threshold_scores
-from sklearn_dptda.persistence._lifetimes import longest_lifetimes
 from sklearn_dptda.persistence._private_betti_numbers import missed_score, threshold_statement
 from tests._refusals import refuses
 from tests.persistence._clouds import four_clouds
@@ -111,47 +110,6 @@ def test_private_betti_numbers_lose_epsilon_and_a_twin_loses_more(case, n_functi
 
 
 # Correctness of the statements.
-
-
-def true_statement(lives, thresholds, counts, margin, most):
-    """Whether counts are right for thresholds that are off by no more than the margin."""
-    for (q, each), threshold, count in zip(lives.items(), thresholds, counts, strict=True):
-        finite = count - (q == 0)
-        if (each > threshold - margin).sum() < finite:
-            return False
-        if count < most and (each > threshold + margin).sum() > finite:
-            return False
-    return True
-
-
-@pytest.mark.nightly
-def test_statements_of_counts_fail_as_rarely_as_they_say(rng):
-    # Functions with many features near the threshold, at distances of the margin.
-    n_releases, most, confidence = 2000, 5, 0.8
-    options = {"max_count": most, "confidence": confidence, "sensitivity": 2.0**-7, "upper": 1.0}
-    failures = []
-    for i in range(20):
-        both = i % 2 == 1
-        private = PrivateBettiNumbers(
-            1.0, 0.3, (0, 1) if both else 1, random_state=np.random.default_rng(i), **options
-        )
-        margin = private.fit([loops([0.3])]).margins_[0]
-        pulls = [0.0, 1e-3, 0.5, 0.99, 1.01, 1.5][i % 6] * margin
-        values = loops(np.sort(0.3 + pulls * rng.choice([-1.0, 1.0], 6))[::-1], base=0.0)
-        lives = dict(
-            zip(
-                (0, 1) if both else (1,),
-                longest_lifetimes(values, 1.0, {0: 6, 1: 6} if both else {1: 6}),
-                strict=True,
-            )
-        )
-        counts = private.fit([values]).transform([values.copy() for _ in range(n_releases)])
-        failures.append(
-            sum(not true_statement(lives, [0.3] * len(lives), row, margin, most) for row in counts)
-        )
-    assert max(failures) <= binom.isf(FALSE_ALARM / 20, n_releases, 1 - confidence)
-    # Some statements do fail, so the margin is not idle.
-    assert max(failures) > 0
 
 
 def test_missed_score_bounds_permute_and_flip(rng):

@@ -332,30 +332,6 @@ def test_error_bounds_of_a_lattice_hold_for_the_cloud():
     assert shown <= 45 and far <= 45
 
 
-@pytest.mark.nightly
-def test_beyond_noise_flags_a_ring_and_no_disc():
-    # 200 releases each: at 95 %, more than 29 with a false flag have a probability below 1e-6.
-    assert binom.sf(29, 200, 0.05) < 1e-6
-    rng = np.random.default_rng(0)
-    angle = rng.uniform(0, 2 * np.pi, 4000)
-    ring = np.c_[np.cos(angle), np.sin(angle)]
-    disc = ring * np.sqrt(rng.uniform(size=(4000, 1)))
-    seen = []
-    for cloud in (ring, disc):
-        filtration = DTMFiltration(0.2, bounds=(-1, 1)).fit_transform([cloud])[0]
-        right = shown = 0
-        for seed in range(200):
-            private = PrivatePersistence(2.0, homology_dimensions=(0, 1), random_state=seed)
-            loops = private.fit_transform([filtration])[0][1]
-            flags = beyond_noise(loops, private.error_bound_, dimension=1)
-            some = not_empty(loops, private.noise_floor_[1], dimension=1)
-            right += flags.sum() == some == (cloud is ring)
-            shown += len(loops)
-        assert right >= 171
-        seen.append((right, shown))
-    assert seen[0][1] >= 200
-
-
 class Exact:
     """The bounds of the theory as integers, level by level, for parts that share one draw."""
 

@@ -259,16 +259,6 @@ def test_persistence_profile_gains_from_a_private_cap(exact_once):
         assert ratios.max() < most
 
 
-@pytest.mark.nightly
-def test_persistence_profile_error_of_the_longest_loop(exact_once):
-    (item,) = DTMFiltration(m=0.2, bounds=(-2.5, 3)).fit_transform(four_clouds()[:1])
-    exact = PersistenceProfile(np.inf).fit_transform([item])
-    private = PersistenceProfile(1.0, random_state=np.random.default_rng(0)).fit([item])
-    errors = np.array([np.abs(private.transform([item]) - exact)[0] for _ in range(500)])
-    # Half the persistence: 0.0089 on average.
-    assert errors[:, 2].mean() / 2 < 0.011
-
-
 # The estimator.
 
 

@@ -130,11 +130,6 @@ def test_published_proof_takes_equal_utilities_for_equal_releases():
     assert law(errors, 1e4, 0.5)[other] == pytest.approx(1 / 2)
 
 
-def test_published_cardinality_holds_for_two_points_and_more():
-    assert math.comb(100 + 1, 1) > 100
-    assert all(math.comb(100 + M, M) <= 100**M for M in range(2, 8))
-
-
 def test_published_error_bound_follows_the_rule_of_theorem_17():
     # M = log n, N = n: the bound times n epsilon / log(n)^2 is nearly constant.
     rates = []
