@@ -127,19 +127,6 @@ def test_border_catches_broken_private_clouds(twin, monkeypatch):
     assert furthest(private, inputs_of(private)) >= 2
 
 
-def test_noise_of_private_cloud_has_the_law_of_its_scale():
-    # Geometric tails: the share of zeros and the mean size are known in closed form.
-    cloud = released(np.zeros((2, 2)), epsilon=1.0, n_cells=200, random_state=3)
-    a, noise = math.exp(-1 / 2), cloud.counts.ravel()[1:]
-    zeros = (noise == 0).mean()
-    deviation = math.sqrt(zeros * (1 - zeros) / len(noise))
-    assert abs(zeros - (1 - a) / (1 + a)) < 5 * deviation
-    assert abs(np.abs(noise).mean() - 2 * a / (1 - a * a)) < 0.1
-    # Half the scale would be noticed.
-    b = math.exp(-1)
-    assert abs(zeros - (1 - b) / (1 + b)) > 20 * deviation
-
-
 def test_cells_are_about_cubes_and_not_too_many():
     assert cells_along_axes(1000, 1.0, np.array([1.0, 1.0])) == (13, 13)
     assert cells_along_axes(10, 0.1, np.array([1.0, 1.0])) == (12, 12)

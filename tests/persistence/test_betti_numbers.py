@@ -197,13 +197,6 @@ def test_private_betti_numbers_without_noise_count_by_hand():
     assert PrivateBettiNumbers(np.inf, 0.15).fit_transform([coarse]).tolist() == [[1, 1]]
 
 
-def test_private_betti_numbers_of_a_large_epsilon_are_exact(small):
-    exact = PrivateBettiNumbers(np.inf, 0.2).fit_transform([small])
-    for seed in (0, None):
-        private = PrivateBettiNumbers(200.0, 0.2, random_state=seed)
-        np.testing.assert_array_equal(private.fit_transform([small]), exact)
-
-
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
 def test_private_betti_numbers_of_constant_functions_are_one_and_zero(value):
     item = filtration(np.full((4, 4), value), 0.001)
