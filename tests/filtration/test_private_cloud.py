@@ -27,7 +27,7 @@ from sklearn_dptda.filtration._released_cloud import projected
 from sklearn_dptda.model_selection import PrivateMassSearch, pipeline_guarantee, planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.privacy._border import watched_border
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from tests._refusals import refuses, refuses_unpaid
 from tests.test_border import furthest, inputs_of
 
@@ -49,15 +49,7 @@ def released(X, epsilon=1.0, bounds=(-1, 2), random_state=0, **parameters):
 
 
 def crossings_of(X, **parameters):
-    seen = []
-
-    def watcher(crossing, draw):
-        seen.append(crossing)
-        return draw(crossing.statistic)
-
-    with watched_border(watcher):
-        released(X, **parameters)
-    return seen
+    return recorded(lambda: released(X, **parameters)).crossings
 
 
 # The mechanism.
