@@ -251,28 +251,21 @@ def test_compiled_sums_refuse_arrays_of_other_sizes():
     compiled = pytest.importorskip("sklearn_dptda.filtration._nearest_kernel")
     points, places, tops = np.zeros((2, 5)), np.zeros((3, 2)), np.ones(1)
     sums, good = np.zeros((1, 3), dtype=np.int64), (5, 2, 3, 1, 2)
-    for sizes in (
-        (6, 2, 3, 1, 2),
-        (5, 2, 4, 1, 2),
-        (5, 2, 3, 2, 2),
-        (5, 2, 3, 1, 6),
-        (5, 0, 3, 1, 2),
-    ):
-        numbers = *sizes, 1, 1.0, 1.0, 1.0, 0.0
+
+    def changed(numbers, place, wrong):
+        return *numbers[:place], wrong, *numbers[place + 1 :]
+
+    for change in ((0, 6), (2, 4), (3, 2), (4, 6), (1, 0)):
+        numbers = *changed(good, *change), 1, 1.0, 1.0, 1.0, 0.0
         refuses("size", compiled.sums_at_places, points, places, tops, sums, *numbers)
     compiled.sums_at_places(points, places, tops, sums, *good, 1, 1.0, 1.0, 1.0, 0.0)
     weights, halves = np.ones(5), np.zeros((1, 2, 3), dtype=np.int64)
     arrays = points, weights, places, tops, halves
-    for sizes, target, message in (
-        ((5, 2, 3, 1), 6.0, "target"),
-        ((5, 2, 3, 1), np.nan, "target"),
-        ((6, 2, 3, 1), 2.0, "size"),
-        ((5, 0, 3, 1), 2.0, "size"),
-        ((5, 2, 3, 2), 2.0, "size"),
-    ):
-        numbers = *sizes, 1, target, 1.0, 1.0, 1.0
-        refuses(message, compiled.weighted_sums_at_places, *arrays, *numbers)
-    compiled.weighted_sums_at_places(*arrays, 5, 2, 3, 1, 1, 5.0, 1.0, 1.0, 1.0)
+    good = 5, 2, 3, 1, 1, 5.0, 1.0, 1.0, 1.0
+    for change in ((5, 6.0), (5, np.nan), (0, 6), (1, 0), (3, 2)):
+        message = "target" if change[0] == 5 else "size"
+        refuses(message, compiled.weighted_sums_at_places, *arrays, *changed(good, *change))
+    compiled.weighted_sums_at_places(*arrays, *good)
     one = np.zeros(1, dtype=np.int64)
     lattice = np.ones(9, dtype=np.int32), np.ones(9, dtype=bool), one, one + 1, one, one
     found, good = np.zeros((1, 2, 1, 4), dtype=np.int64), (9, 1, 1, 1, 4, 1, 1, False, 3, 0)
@@ -280,8 +273,8 @@ def test_compiled_sums_refuse_arrays_of_other_sizes():
     np.testing.assert_array_equal(found[0, 0], 2 * 8)
     for start in (6, -1):
         refuses("outside", compiled.lattice_sums, *lattice, one + start, one + 8, found, *good)
-    for place, wrong in ((0, 8), (1, 2), (4, 5), (4, 300), (6, 33), (8, 0), (8, 2**31), (9, 22)):
-        numbers = [*good[:place], wrong, *good[place + 1 :]]
+    for change in ((0, 8), (1, 2), (4, 5), (4, 300), (6, 33), (8, 0), (8, 2**31), (9, 22)):
+        numbers = changed(good, *change)
         refuses("size", compiled.lattice_sums, *lattice, one + 5, one + 8, found, *numbers)
     refuses("size", compiled.smallest_first, np.zeros(5), 1, 6, 2)
     # What is no number ends a call, too.

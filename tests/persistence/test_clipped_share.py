@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 from sklearn_dptda import DTMFiltration, PersistenceProfile, PrivateBettiNumbers, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
@@ -62,26 +61,6 @@ def test_clipped_share_is_paid_for_and_promised():
     assert private.error_bound_ == pytest.approx(
         PrivatePersistence(1.0 - CLIPPED_SHARE).fit(F).error_bound_
     )
-
-
-@pytest.mark.laws
-def test_clipped_share_has_the_noise_that_was_paid_for():
-    # A false alarm has a probability below 1e-6.
-    F = functions(X, -3.0, 0.5)
-    private = PrivatePersistence(40.0, clipped_share=True, max_points=1, homology_dimensions=1)
-    counted = private.fit(F)._clipped_counts(F)
-    shares = [private._noisy_shares(counted, [seed])[0] for seed in range(4000)]
-    noise = np.array(shares) * F[0].n_points - F[0].n_clipped
-    at = np.arange(-2, 3)
-    ratio = math.exp(-40.0 * CLIPPED_SHARE)
-    law = (1 - ratio) / (1 + ratio) * ratio ** np.abs(at)
-    seen = np.array([(np.rint(noise) == k).sum() for k in at])
-    seen = np.append(seen, 4000 - seen.sum())
-    # Half of the noise would be detected.
-    half = (1 - ratio**2) / (1 + ratio**2) * ratio ** (2 * np.abs(at))
-    for shares, is_right in ((law, True), (half, False)):
-        expected = 4000 * np.append(shares, 1 - shares.sum())
-        assert (chisquare(seen, expected).pvalue > 1e-7) == is_right
 
 
 def test_clipped_share_shows_a_box_that_misses_the_points():

@@ -7,7 +7,7 @@ import pytest
 
 from sklearn_dptda import bottleneck_distance
 from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
-from sklearn_dptda.persistence._shifted import Dilations, Shifts, saturates_matrix
+from sklearn_dptda.persistence._shifted import saturates_matrix
 
 INF = math.inf
 PAIR = np.array([[1.0, 3.0], [0.5, 1.0]])
@@ -50,7 +50,7 @@ def random_diagrams(seed, n=12, m=9):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(4))
 def test_shifted_distances_equal_brute_force_and_are_attained(seed):
     P, Q = random_diagrams(seed)
     shifts, factors = np.linspace(-1, 1, 1001), np.linspace(0.002, 4, 2000)
@@ -80,26 +80,6 @@ def test_shifted_distances_are_invariant_and_symmetric(seed):
         logs, abs=5e-6
     )
     assert dilation_dissimilarity(7 * P, Q) == pytest.approx(dilation_dissimilarity(P, Q), abs=2e-6)
-
-
-@pytest.mark.laws
-@pytest.mark.parametrize("kind", [Shifts, Dilations])
-def test_shift_families_exclude_no_feasible_range(kind, rng):
-    # No parameter attains a value that a range excludes.
-    P, Q = random_diagrams(1)
-    family = kind(P, Q, np.empty(0), np.empty(0))
-    for _ in range(100):
-        low, high = np.sort(rng.uniform(-1, 1, size=2))
-        value = rng.uniform(0, 0.5)
-        attained = min(
-            bottleneck_distance(family.moved(P, t), Q) for t in np.linspace(low, high, 9)
-        )
-        if attained <= value:
-            assert family.feasible(low, high, value + 1e-12)
-        middle = (low + high) / 2
-        exact = bottleneck_distance(family.moved(P, middle), Q)
-        assert family.feasible(middle, middle, exact + 1e-9)
-        assert not family.feasible(middle, middle, exact - 1e-9)
 
 
 def test_saturates_matrix_by_hand():
