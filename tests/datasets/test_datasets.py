@@ -1,7 +1,6 @@
 import io
 import os
 import pickle
-from pathlib import Path
 from urllib.request import urlopen
 
 import numpy as np
@@ -9,15 +8,9 @@ import pytest
 
 from sklearn_dptda.datasets import load_polblogs, load_walkers, make_loops, make_two_circles
 from tests._refusals import refuses
+from tests.datasets._files import needs
 
 PUBLISHED = "https://raw.githubusercontent.com/GUDHI/TDA-tutorial/master/datasets/data_acc"
-DATA = os.environ.get("SKLEARN_DPTDA_DATA")
-
-
-def needs(name):
-    found = DATA and Path(DATA, f"{name}.npz").is_file()
-    reason = f"{name}.npz not found: set SKLEARN_DPTDA_DATA to a folder that holds it"
-    return pytest.mark.skipif(not found, reason=reason)
 
 
 def test_make_two_circles_has_both_circles_and_weights():
@@ -33,7 +26,6 @@ def test_make_loops_labels_clouds_by_loops():
     X, y = make_loops(6, 50, n_loops=(0, 1, 2), random_state=0)
     assert y.tolist() == [0, 1, 2, 0, 1, 2]
     assert all(np.abs(cloud).max() < 2.5 for cloud in X)
-    refuses("n_loops", make_loops, n_loops=(3,))
 
 
 @needs("walkers")

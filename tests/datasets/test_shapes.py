@@ -4,8 +4,15 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from sklearn_dptda.datasets import make_rings, make_shapes, make_spirals
-from tests._refusals import refuses
+from sklearn_dptda.datasets import (
+    make_loops,
+    make_rings,
+    make_series,
+    make_shapes,
+    make_spirals,
+    make_visits,
+)
+from tests._refusals import by_name, refusals
 
 
 def make_linked(*args, **kwargs):
@@ -122,29 +129,52 @@ def test_make_shapes_has_the_described_clusters():
     assert min(gap(X, y, a, b) for a in range(5) for b in range(a)) > 0.6 - 1e-9
 
 
-@every_maker
-def test_make_clusters_refuses_bad_sizes_and_noise(make):
-    for value in (0, -1, 2.5, "many", None, True):
-        refuses("n_samples", make, value)
-    for value in (-0.1, np.nan, np.inf, "much"):
-        refuses("noise", make, 100, noise=value)
-
-
-@pytest.mark.parametrize(
-    ("make", "parameter", "values"),
-    [
-        (make_spirals, "n_arms", (0, 1.5)),
-        (make_spirals, "turns", (0, np.nan)),
-        (make_rings, "n_features", (4, "2")),
-        (make_rings, "radii", ((), (1.0, -1.0), (1.0, np.inf), (1.0, 1.0))),
-        (make_rings, "radii", ([[1.0, 2.0]], "wide", [[1.0], [2.0, 3.0]])),
-    ],
-)
-def test_make_clusters_refuses_bad_parameters_by_name(make, parameter, values):
-    for value in values:
-        refuses(parameter, make, 100, **{parameter: value})
-
-
-def test_make_shapes_refuses_fewer_points_than_labels():
-    refuses("n_samples", make_shapes, 4)
+def test_make_rings_takes_one_point_of_each():
     assert make_rings(2, radii=(1.0, 2.0))[1].tolist() == [0, 1]
+
+
+def test_make_series_labels_differ_in_their_period():
+    X, y = make_series(400, random_state=0)
+    assert X.shape == (400, 300) and set(y) == {0, 1}
+    power = np.abs(np.fft.rfft(X)) ** 2
+    # Most of the power of a sine is at a single frequency.
+    peak = power.max(axis=1) / power.sum(axis=1)
+    assert np.median(peak[y == 1]) > 3 * np.median(peak[y == 0])
+    # The series have about the same size, so the spread does not separate them.
+    spread = X.std(axis=1)
+    assert spread[y == 1].mean() == pytest.approx(spread[y == 0].mean(), rel=0.25)
+    again, labels = make_series(400, random_state=0)
+    assert np.array_equal(X, again) and np.array_equal(y, labels)
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_make_visits_has_many_lengths_and_bias(biased):
+    X, ids, y = make_visits(3000, biased=biased, random_state=0)
+    sizes = np.bincount(ids)
+    assert len(sizes) == 3000 and sizes.min() == 1 and sizes.max() == 500
+    assert np.median(sizes) <= 3 and (np.diff(ids) >= 0).all()
+    assert (np.abs(X) <= 8).all(axis=1).mean() > 0.999
+    centres = np.array([X[y == k].mean(axis=0) for k in range(4)])
+    assert np.abs(centres) == pytest.approx(np.full((4, 2), 3), abs=0.4)
+    # With bias, people with many visits mostly visit the first cluster.
+    assert ((y == 0).mean() > 0.5) == biased
+    one, people, _ = make_visits(50, max_visits=1, random_state=0)
+    assert len(one) == 50 and people.tolist() == list(range(50))
+
+
+SIZES = by_name(n_samples=[0, -1, 2.5, "many", None, True], noise=[-0.1, np.nan, np.inf, "much"])
+WIDTHS = [(), (1.0, -1.0), (1.0, np.inf), (1.0, 1.0), [[1.0, 2.0]], "wide", [[1.0], [2.0, 3.0]]]
+REFUSED = {
+    "spirals": (make_spirals, [*SIZES, *by_name(n_arms=[0, 1.5], turns=[0, np.nan])]),
+    "rings": (make_rings, [*SIZES, *by_name(n_features=[4, "2"], radii=WIDTHS)]),
+    "linked": (make_linked, SIZES),
+    "shapes": (make_shapes, [*SIZES, ("n_samples", 4)]),
+    "loops": (make_loops, by_name(n_loops=[(3,)])),
+    "series": (make_series, by_name(n_series=[0], n_steps=[0])),
+    "visits": (make_visits, by_name(n_people=[0], max_visits=[0])),
+}
+
+
+@refusals(REFUSED)
+def test_makers_of_data_refuse_by_name(refuse):
+    refuse()

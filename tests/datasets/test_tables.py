@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 
 import numpy as np
@@ -6,24 +5,15 @@ import pytest
 
 from sklearn_dptda.datasets import load_table
 from tests._refusals import refuses
+from tests.datasets._files import DATA, needs
 
 NAMES = ("emg", "htru2", "pulsar", "magic", "shuttle", "sloan", "usps")
-DATA = os.environ.get("SKLEARN_DPTDA_DATA")
-
-
 # These files are read after each change, and the others by the conformance layer.
 SMALL = ("htru2", "sloan")
 
 
 def layers(name):
     return [needs(name), *([] if name in SMALL else [pytest.mark.conformance])]
-
-
-def needs(name):
-    return pytest.mark.skipif(
-        not (DATA and Path(DATA, f"{name}.npz").is_file()),
-        reason=f"{name}.npz not found: set SKLEARN_DPTDA_DATA to a folder that holds it",
-    )
 
 
 def cases(values):

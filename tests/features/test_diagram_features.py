@@ -15,7 +15,7 @@ from sklearn_dptda import CubicalPersistence, DiagramFeatures
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.features import PersistenceMass, SortedLifetimes
 from sklearn_dptda.privacy import PrivacyLeakWarning
-from tests._refusals import refuses
+from tests._refusals import by_name, refusals
 
 SAMPLES = [
     [np.array([[0, 1.0], [0.1, 0.5]]), np.empty((0, 2))],
@@ -80,24 +80,37 @@ def test_diagram_features_of_single_diagrams_have_names():
 
 
 # tests/test_refusals.py tries values of a wrong kind.
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"value_range": (1, 0)},
-        {"value_range": (1,)},
-        {"homology_dimensions": (0,)},
-        {"homology_dimensions": (0, -1)},
-    ],
-)
-def test_diagram_features_refuse_bad_ranges(options):
-    refuses(next(iter(options)), DiagramFeatures(**options).fit, SAMPLES)
+REFUSED = {
+    "ranges": (
+        lambda **options: DiagramFeatures(**options).fit(SAMPLES),
+        by_name(value_range=[(1, 0), (1,)], homology_dimensions=[(0,), (0, -1)]),
+    ),
+    "diagrams": (
+        lambda X: DiagramFeatures().fit(X),
+        [
+            ("NaN", [np.array([[0, np.nan]])]),
+            ("homology dimensions in its third column", np.full((2, 3, 3), 0.5)),
+        ],
+    ),
+    "fewer diagrams": (
+        lambda X: DiagramFeatures().fit(SAMPLES).transform(X),
+        [("must have 2", [SAMPLES[0][:1]])],
+    ),
+    "sorted lifetimes": (
+        lambda **options: SortedLifetimes(**options).fit(SAMPLES),
+        by_name(n_lifetimes=[0], upper=[0.0]),
+    ),
+    "no diagrams": (
+        lambda X: SortedLifetimes().fit_transform(X),
+        [(None, [np.zeros((3, 3))], [np.array([[1.0, 0.0]])], [["a"]], 3)],
+        (ValueError, TypeError),
+    ),
+}
 
 
-def test_diagram_features_refuse_bad_diagrams():
-    refuses("NaN", DiagramFeatures().fit, [np.array([[0, np.nan]])])
-    refuses("must have 2", DiagramFeatures().fit(SAMPLES).transform, [SAMPLES[0][:1]])
-    with pytest.raises(ValueError, match="homology dimensions in its third column"):
-        DiagramFeatures().fit(np.full((2, 3, 3), 0.5))
+@refusals(REFUSED)
+def test_features_of_diagrams_refuse_by_name(refuse):
+    refuse()
 
 
 @pytest.mark.parametrize(
@@ -210,13 +223,3 @@ def test_sorted_lifetimes_leave_out_essential_classes():
     assert SortedLifetimes(1).fit_transform(diagrams).tolist() == [[0.5], [0.0]]
     features = DiagramFeatures(SortedLifetimes(1), value_range=(0, 2))
     assert features.fit_transform(diagrams).tolist() == [[0.25], [0.0]]
-
-
-@pytest.mark.parametrize("options", [{"n_lifetimes": 0}, {"upper": 0.0}])
-def test_sorted_lifetimes_refuse_the_ends_of_ranges(options):
-    refuses(next(iter(options)), SortedLifetimes(**options).fit, DIAGRAMS)
-
-
-@pytest.mark.parametrize("wrong", [[np.zeros((3, 3))], [np.array([[1.0, 0.0]])], [["a"]], 3])
-def test_sorted_lifetimes_refuse_what_is_no_diagram(wrong):
-    refuses(None, SortedLifetimes().fit_transform, wrong, error=(ValueError, TypeError))

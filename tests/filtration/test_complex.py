@@ -7,14 +7,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import (
     CubicalPersistence,
     DTMFiltration,
-    PersistenceProfile,
     PrivateBettiNumbers,
     PrivatePersistence,
-    distance_to_measure,
 )
 from sklearn_dptda.cluster import PrivateLandmarks
 from sklearn_dptda.filtration import ComplexFiltration, LandmarkComplex
@@ -32,14 +31,6 @@ def cloud(n, d, n_loops, noise=0.08, seed=0):
     if n_loops == 2:
         X[:, 0] += np.where(rng.random(n) < 0.5, -1.3, 1.3)
     return X @ plane.T + noise * rng.normal(size=(n, d))
-
-
-def far_apart(X, n):
-    chosen, distances = [0], np.linalg.norm(X - X[0], axis=1)
-    while len(chosen) < n:
-        chosen.append(int(distances.argmax()))
-        distances = np.minimum(distances, np.linalg.norm(X - X[chosen[-1]], axis=1))
-    return X[chosen]
 
 
 def places_of(K):
@@ -197,44 +188,6 @@ def test_landmark_complex_takes_copies_as_one_place():
         np.testing.assert_allclose(first, second[long], atol=1e-6)
 
 
-@pytest.mark.laws
-@pytest.mark.parametrize("p", [1, 2.5])
-def test_dtm_filtration_on_landmarks_has_values_of_each_cap(p, rng):
-    X, landmarks = rng.normal(size=(200, 5)), rng.normal(size=(6, 5))
-    (f,) = DTMFiltration(landmarks=landmarks, m=0.1, p=p).fit_transform([X])
-    K = f.complex
-    for each, cap in zip((f, *f.smaller), [f.upper, *(c for _, c in f.smaller_caps)], strict=True):
-        far = np.linalg.norm(K.places()[:, None] - X, axis=2)
-        near = np.sort(np.minimum(far, cap), axis=1)[:, :20]
-        exact = (near**p).mean(axis=1) ** (1 / p)
-        error = np.abs(each.values - K.highest(exact)).max()
-        assert error <= f.approximation_error < 1e-5 * cap
-        assert each.sensitivity == pytest.approx(cap / 20 ** (1 / p))
-    uncapped = DTMFiltration(landmarks=landmarks, p=p, max_distance=1e3).fit_transform([X])[0]
-    expected = K.highest(distance_to_measure(X, K.places(), 0.1, p))
-    np.testing.assert_allclose(uncapped.values, expected, atol=1e-6)
-
-
-@pytest.mark.laws
-def test_dtm_filtration_on_landmarks_moves_by_sensitivity(rng):
-    landmarks = rng.normal(size=(6, 5))
-    filtration = DTMFiltration(landmarks=landmarks, m=0.1)
-    worst = 0.0
-    for n in (10, 40):
-        for _ in range(20):
-            X = landmarks[rng.integers(6, size=n)] + rng.choice([0.0, 0.3]) * rng.normal(
-                size=(n, 5)
-            )
-            moved = X.copy()
-            moved[0] = rng.choice([1.0, 100.0]) * rng.normal(size=5)
-            pair = filtration.fit_transform([X, moved])
-            for one, other in zip(*[(f, *f.smaller) for f in pair], strict=True):
-                change = np.abs(one.values - other.values).max()
-                assert change <= one.sensitivity
-                worst = max(worst, change / one.sensitivity)
-    assert worst > 0.999
-
-
 @pytest.mark.parametrize("far", [-1e308, pytest.param(1e160, marks=pytest.mark.laws)])
 def test_dtm_filtration_on_landmarks_caps_points_of_any_distance(far, rng):
     # Squares of their distances overflow, and a tree then finds fewer neighbours than there are.
@@ -246,27 +199,18 @@ def test_dtm_filtration_on_landmarks_caps_points_of_any_distance(far, rng):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("n_loops", "expected"), [(0, 0), (1, 1), (2, 2)])
-def test_dtm_filtration_on_landmarks_finds_loops_of_ten_columns(n_loops, expected):
-    X = cloud(4000, 10, n_loops)
-    # The shape is public, so it is the same without noise.
-    landmarks = far_apart(cloud(2000, 10, n_loops, noise=0.0), 30)
-    (f,) = DTMFiltration(landmarks=landmarks).fit_transform([X])
-    (loops,) = CubicalPersistence(1).fit_transform([f])
-    lives = np.sort(np.r_[loops[:, 1] - loops[:, 0], 0, 0, 0])[::-1]
-    assert (lives[:expected] > 0.15).all() and lives[expected] < 0.05
-    for private in (
-        PrivateBettiNumbers(2.0, homology_dimensions=1, random_state=0),
-        PersistenceProfile(2.0, homology_dimensions=1, n_longest=3, random_state=0),
-        PrivatePersistence(2.0, homology_dimensions=1, random_state=0),
-    ):
-        (found,) = private.fit_transform([f])
-        if isinstance(private, PrivateBettiNumbers):
-            assert found == expected
-        elif isinstance(private, PersistenceProfile):
-            assert (found > 0.12).sum() == expected
-        else:
-            assert (found[:, 1] - found[:, 0] > 0.12).sum() == expected
+def test_private_landmarks_count_loops_of_six_columns():
+    # Of ten releases each, at least nine are correct, where each is with a probability of at least
+    # 0.99. Two of ten are wrong in fewer than 1 of 200 cases, and all three counts in fewer than
+    # 1e-6.
+    wrong = 0
+    for n_loops, seed in np.ndindex(3, 10):
+        pipeline = make_pipeline(
+            DTMFiltration(landmarks=PrivateLandmarks(epsilon=1.0, random_state=seed)),
+            PrivateBettiNumbers(1.0, homology_dimensions=1, random_state=seed),
+        )
+        wrong += pipeline.fit_transform([cloud(4000, 6, n_loops, seed=n_loops)]).item() != n_loops
+    assert wrong <= 3
 
 
 def test_cubical_persistence_of_complex_ends_loops_at_cap():

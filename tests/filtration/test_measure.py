@@ -31,13 +31,6 @@ def test_distance_to_measure_equals_gudhi(p, m, rng):
     np.testing.assert_allclose(distance_to_measure(X, query, m, p), expected, rtol=1e-10)
 
 
-def test_distance_to_measure_of_circle_centre_is_radius():
-    angle = np.linspace(0, 2 * np.pi, 500, endpoint=False)
-    circle = 1.5 * np.c_[np.cos(angle), np.sin(angle)]
-    for m in (0.05, 0.5, 1.0):
-        assert distance_to_measure(circle, [[0, 0]], m)[0] == pytest.approx(1.5, abs=1e-12)
-
-
 def test_distance_to_measure_ignores_memory(rng):
     X, query = rng.normal(size=(500, 2)), rng.normal(size=(300, 2))
     np.testing.assert_array_equal(
@@ -89,15 +82,6 @@ def test_dtm_filtration_lattice_stays_within_stated_error(d, max_distance, rng):
     error = np.abs(exact.values - lattice.values).max()
     assert 0 < error <= lattice.approximation_error
     assert lattice.sensitivity == exact.sensitivity
-
-
-def test_dtm_filtration_lattice_is_exact_on_nodes(rng):
-    # Every lattice node is a grid node here, so nothing is rounded.
-    X = rng.integers(0, 9, size=(300, 2)) / 8
-    options = {"bounds": (0, 1), "resolution": 9, "refinement": 1}
-    exact = DTMFiltration(0.1, method="exact", **options).fit_transform([X])[0]
-    lattice = DTMFiltration(0.1, method="lattice", **options).fit_transform([X])[0]
-    np.testing.assert_allclose(exact.values, lattice.values, atol=1e-12)
 
 
 @pytest.mark.parametrize("estimator", [DTMFiltration(0.1), KernelDistanceFiltration(0.4)])

@@ -20,19 +20,22 @@ from sklearn_dptda import (
     PrivacyAccountant,
     PrivateCloud,
     PrivatePersistence,
-    distance_to_measure,
 )
-from sklearn_dptda.filtration import LandmarkComplex, ReleasedCloud, _cloud
+from sklearn_dptda.filtration import ReleasedCloud, _cloud
 from sklearn_dptda.filtration._private_cloud import cells_along_axes
 from sklearn_dptda.filtration._released_cloud import projected
 from sklearn_dptda.model_selection import PrivateMassSearch, pipeline_guarantee, planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.privacy._border import watched_border
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from tests._refusals import refuses, refuses_unpaid
 from tests.test_border import furthest, inputs_of
 
 WEIGHT = 1 << 22
+
+
+def frame_of(points, n_people):
+    return pd.DataFrame(points, columns=["a", "b"]).assign(who=np.arange(len(points)) % n_people)
 
 
 @pytest.fixture
@@ -46,15 +49,7 @@ def released(X, epsilon=1.0, bounds=(-1, 2), random_state=0, **parameters):
 
 
 def crossings_of(X, **parameters):
-    seen = []
-
-    def watcher(crossing, draw):
-        seen.append(crossing)
-        return draw(crossing.statistic)
-
-    with watched_border(watcher):
-        released(X, **parameters)
-    return seen
+    return recorded(lambda: released(X, **parameters)).crossings
 
 
 # The mechanism.
@@ -70,8 +65,7 @@ def crossings_of(X, **parameters):
     ],
 )
 def test_private_cloud_spends_what_its_proof_says(points, groups, adjacency, expected):
-    X = pd.DataFrame(points, columns=["a", "b"]).assign(who=np.arange(300) // 3)
-    X = X if groups else points
+    X = frame_of(points, n_people=100) if groups else points
     draws = crossings_of(X, groups=groups, adjacency=adjacency)
     spent = [(draw.sensitivity, draw.sensitivity * draw.rate) for draw in draws]
     for (sensitivity, loss), (known, share) in zip(spent, expected, strict=True):
@@ -125,19 +119,6 @@ def test_border_catches_broken_private_clouds(twin, monkeypatch):
     assert furthest(private, inputs_of(private)) >= 2
 
 
-def test_noise_of_private_cloud_has_the_law_of_its_scale():
-    # Geometric tails: the share of zeros and the mean size are known in closed form.
-    cloud = released(np.zeros((2, 2)), epsilon=1.0, n_cells=200, random_state=3)
-    a, noise = math.exp(-1 / 2), cloud.counts.ravel()[1:]
-    zeros = (noise == 0).mean()
-    deviation = math.sqrt(zeros * (1 - zeros) / len(noise))
-    assert abs(zeros - (1 - a) / (1 + a)) < 5 * deviation
-    assert abs(np.abs(noise).mean() - 2 * a / (1 - a * a)) < 0.1
-    # Half the scale would be noticed.
-    b = math.exp(-1)
-    assert abs(zeros - (1 - b) / (1 + b)) > 20 * deviation
-
-
 def test_cells_are_about_cubes_and_not_too_many():
     assert cells_along_axes(1000, 1.0, np.array([1.0, 1.0])) == (13, 13)
     assert cells_along_axes(10, 0.1, np.array([1.0, 1.0])) == (12, 12)
@@ -164,24 +145,19 @@ def test_masses_are_the_nearest_that_can_be(rng):
 # Clouds in parts, of people, in a found box.
 
 
-def test_private_cloud_of_parts_is_that_of_the_whole(points):
-    private = PrivateCloud(1.0, (-1, 2), random_state=0).fit([points])
-    (whole,) = private.transform([points])
-    chunks = private.make_histogram([points[:70], points[70:]], n_points=300)
-    halves = [private.make_histogram(part, n_points=300) for part in (points[:9], points[9:])]
-    of_dask = private.make_histogram(da.from_array(points, chunks=(80, 2)), n_points=300)
-    for histogram in (chunks, halves[0] + halves[1], of_dask):
-        (cloud,) = private.transform([histogram])
+@pytest.mark.parametrize("groups", [None, "who"])
+def test_private_cloud_of_parts_is_that_of_the_whole(points, groups):
+    X, n = (points, 300) if groups is None else (frame_of(points, n_people=40), 40)
+    private = PrivateCloud(1.0, (-1, 2), groups=groups, random_state=0).fit([X])
+    (whole,) = private.transform([X])
+    assert whole.n_points == n and whole.weights.sum() == pytest.approx(n)
+    histograms = [private.make_histogram([X[:70], X[70:]], n_points=n)]
+    if groups is None:
+        parts = points[:9], points[9:], da.from_array(points, chunks=(80, 2))
+        first, second, of_dask = (private.make_histogram(part, n_points=n) for part in parts)
+        histograms += [first + second, of_dask]
+    for (cloud,) in map(private.transform, zip(histograms, strict=True)):
         np.testing.assert_array_equal(cloud.counts, whole.counts)
-
-
-def test_private_cloud_of_people_in_chunks_is_that_of_the_whole(points):
-    frame = pd.DataFrame(points, columns=["a", "b"]).assign(who=np.arange(300) % 40)
-    private = PrivateCloud(1.0, (-1, 2), groups="who", random_state=0).fit([frame])
-    (whole,) = private.transform([frame])
-    histogram = private.make_histogram([frame[:70], frame[70:]], n_points=40)
-    np.testing.assert_array_equal(private.transform([histogram])[0].counts, whole.counts)
-    assert whole.n_points == 40 and whole.weights.sum() == pytest.approx(40)
 
 
 def test_private_cloud_finds_its_box_within_epsilon(rng):
@@ -220,31 +196,28 @@ def test_private_cloud_accepts_any_number_of_points_if_it_is_private(rng):
 # Released clouds are public input.
 
 
-@pytest.mark.parametrize("m", [0.05, 0.3, 1.0])
-@pytest.mark.parametrize("p", [1, 2])
-def test_functions_of_released_clouds_are_those_of_repeated_centres(points, m, p):
+BOX = {"bounds": (-1, 2), "resolution": 21, "method": "exact"}
+
+
+@pytest.mark.parametrize(
+    ("filtration", "within"),
+    [
+        *(
+            (DTMFiltration(m, p, **BOX, max_distance=math.inf), 1e-4)
+            for m in (0.05, 0.3, 1.0)
+            for p in (1, 2)
+        ),
+        (KernelDistanceFiltration(0.5, **BOX), 2e-3),
+        (DTMFiltration(0.2, landmarks=np.random.default_rng(0).uniform(-1, 2, (12, 2))), 2e-3),
+    ],
+)
+def test_functions_of_released_clouds_are_those_of_repeated_centres(points, filtration, within):
     cloud = released(points, math.inf, n_cells=9)
     copies = np.repeat(cloud.points, np.rint(cloud.weights).astype(int), axis=0)
     assert len(copies) == 300
-    box = {"bounds": (-1, 2), "resolution": 21, "max_distance": math.inf}
-    (function,) = DTMFiltration(m, p, **box).fit_transform([cloud])
-    axes = np.stack(np.meshgrid(*function.axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    expected = np.minimum(distance_to_measure(copies, axes, m, p), function.upper)
-    np.testing.assert_allclose(function.values.ravel(), expected, atol=1e-4)
-    assert function.sensitivity == 0
-
-
-def test_kernel_distance_and_landmarks_take_released_clouds(points):
-    cloud = released(points, math.inf, n_cells=9)
-    copies = np.repeat(cloud.points, np.rint(cloud.weights).astype(int), axis=0)
-    for kind in (
-        KernelDistanceFiltration(0.5, bounds=(-1, 2), resolution=11, method="exact"),
-        DTMFiltration(0.2, landmarks=LandmarkComplex(points[:12])),
-    ):
-        (function,) = kind.fit_transform([cloud])
-        (expected,) = kind.fit_transform([copies])
-        np.testing.assert_allclose(function.values, expected.values, atol=2e-3)
-        assert function.sensitivity == 0 and expected.sensitivity > 0
+    (function,), (expected,) = (filtration.fit_transform([each]) for each in (cloud, copies))
+    np.testing.assert_allclose(function.values, expected.values, atol=within)
+    assert function.sensitivity == 0 < expected.sensitivity
 
 
 def test_filtrations_of_released_clouds_have_their_box_and_no_warning(points, recwarn):
@@ -323,6 +296,11 @@ def test_private_cloud_refuses_unpaid(message, X, parameters):
     refuses_unpaid(message, PrivateCloud(**{"bounds": (0, 1), **parameters}).fit_transform, [X])
 
 
+@pytest.mark.parametrize("bounds", [None, PrivateBounds(1.0), (-1, 2)])
+def test_private_cloud_refuses_a_repeated_cloud_before_its_box_is_paid_for(points, bounds):
+    refuses_unpaid("several times", PrivateCloud(1.0, bounds).fit_transform, [points, points])
+
+
 def test_released_clouds_are_refused_where_they_make_no_sense(points):
     cloud = released(points)
     (function,) = DTMFiltration(0.1).fit_transform([cloud])
@@ -332,11 +310,6 @@ def test_released_clouds_are_refused_where_they_make_no_sense(points):
     refuses("Leave groups out", DTMFiltration(bounds=(-1, 2), groups="who").fit, [cloud])
     refuses("bounds must be numbers", DTMFiltration(0.1).fit, [cloud, points])
     refuses("2 features", DTMFiltration(bounds=(0, 1)).fit([np.eye(3)]).transform, [cloud])
-
-
-def test_private_cloud_refuses_a_repeated_cloud_before_its_box_is_paid_for(points):
-    for bounds in (None, PrivateBounds(1.0), (-1, 2)):
-        refuses_unpaid("several times", PrivateCloud(1.0, bounds).fit_transform, [points, points])
 
 
 def test_private_cloud_refuses_other_histograms(points):

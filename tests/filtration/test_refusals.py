@@ -195,9 +195,3 @@ def test_dtm_filtration_refuses_lattice_beyond_memory():
     estimator = DTMFiltration(method="lattice", **options).fit(GOOD)
     refuses("lattice needs", estimator.transform, GOOD)
     assert DTMFiltration(**options).fit(GOOD).transform(GOOD)[0].approximation_error == 0
-
-
-def test_dtm_filtration_messages_quote_no_records():
-    secret = 0.123456789
-    said = refuses(None, DTMFiltration(bounds=(0, 1)).fit, [[[secret, np.nan], [secret, 1]]])
-    assert "0.1234" not in said

@@ -1,5 +1,6 @@
 """Tiles give exactly the integers of brute force, for all ties, caps and memory limits."""
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -38,11 +39,18 @@ def sums(request, monkeypatch):
     return request.param
 
 
+def squares(points, nodes):
+    return sum((nodes[:, axis, None] - points[:, axis]) ** 2 for axis in range(points.shape[1]))
+
+
+def sums_of_nearest(squared, power):
+    """The sums of the whole distances of the nearest points, for each cap."""
+    whole = np.sort(power.integers(squared), axis=1)[:, : power.k]
+    return np.array([np.minimum(whole, top).sum(axis=1) for top in power.tops])
+
+
 def brute_force(points, axes, power):
-    nodes = grid_nodes(axes)
-    squared = sum((nodes[:, axis, None] - points[:, axis]) ** 2 for axis in range(len(axes)))
-    squared.partition(power.k - 1, axis=1)
-    return power.integers(squared[:, : power.k]).sum(axis=1)
+    return sums_of_nearest(squares(points, grid_nodes(axes)), power)[0]
 
 
 def clouds(d, rng):
@@ -152,25 +160,30 @@ def test_nearest_squared_ignores_rounding_of_tree(k, rng):
     np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(expected, axis=1))
 
 
-@pytest.mark.parametrize("shift", [0.0, 1e6, -1e9])
-def test_grid_sums_far_from_origin_are_exact(shift, sums, rng):
-    points = shift + rng.uniform(size=(400, 2))
+def far_from_origin(shift, rng):
     axes = tuple(map(np.linspace, np.full(2, shift), np.full(2, shift + 1.0), (30, 30)))
-    for k in (2, 80, 400):
-        power = FixedPointPower(0.7, 1, k)
+    return shift + rng.uniform(size=(400, 2)), axes
+
+
+def on_nodes_at_large_coordinates(low, rng):
+    """Nodes and points coincide except for the last digits of large coordinates."""
+    axes = (np.linspace(low, low + 0.6747, 272),)
+    return rng.choice(axes[0], 100)[:, None], axes
+
+
+@pytest.mark.parametrize(
+    ("make", "place", "caps", "ks"),
+    [
+        *((far_from_origin, shift, (0.7,), (2, 80, 400)) for shift in (0.0, 1e6, -1e9)),
+        (on_nodes_at_large_coordinates, 1e10, (1e-8, 1e-6, 1e-3), (1, 10, 60)),
+    ],
+)
+def test_grid_sums_of_large_coordinates_are_exact(make, place, caps, ks, sums, rng):
+    points, axes = make(place, rng)
+    for cap, k in itertools.product(caps, ks):
+        power = FixedPointPower(cap, 1, k)
         found = grid_sums(points, axes, power, 256.0)
         np.testing.assert_array_equal(found.ravel(), brute_force(points, axes, power))
-
-
-def test_grid_sums_with_tiny_caps_are_exact(sums, rng):
-    # Nodes and points coincide except for the last digits of large coordinates.
-    axes = tuple(map(np.linspace, np.array([1e10]), np.array([1e10 + 0.6747]), (272,)))
-    points = rng.choice(axes[0], 100)[:, None]
-    for cap in (1e-8, 1e-6, 1e-3):
-        for k in (1, 10, 60):
-            power = FixedPointPower(cap, 1, k)
-            found = grid_sums(points, axes, power, 256.0)
-            np.testing.assert_array_equal(found.ravel(), brute_force(points, axes, power))
 
 
 def test_sums_of_many_points_and_caps_equal_brute_force(sums, rng):
@@ -180,12 +193,10 @@ def test_sums_of_many_points_and_caps_equal_brute_force(sums, rng):
     axes = (np.linspace(0, 1, 13), np.linspace(0, 1, 7))
     for k in (600, 15_000):
         power = FixedPointPower(0.7, 1, k, (0.3, 0.1, 0.01))
-        found = grid_sums(points, axes, power, 256.0)
-        for each, share in zip(found, (1, 0.3, 0.1, 0.01), strict=True):
-            squared = ((grid_nodes(axes)[:, None] - points) ** 2).sum(axis=2)
-            whole = np.sort(power.integers(squared), axis=1)[:, :k]
-            expected = np.minimum(whole, int(np.ldexp(share, power.bits))).sum(axis=1)
-            np.testing.assert_array_equal(each.ravel(), expected)
+        found = grid_sums(points, axes, power, 256.0).reshape(4, -1)
+        expected = sums_of_nearest(squares(points, grid_nodes(axes)), power)
+        np.testing.assert_array_equal(found, expected)
+        assert power.tops == [int(np.ldexp(share, power.bits)) for share in (1, 0.3, 0.1, 0.01)]
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -199,9 +210,8 @@ def test_scattered_sums_equal_those_of_whole_numbers(d, p, sums, rng):
         squared = np.concatenate(
             [part for _, part in _nearest_sums.whole_squares(points, places, 0.9, 2, 256.0)]
         )
-        whole = np.sort(power.integers(squared), axis=1)[:, :k]
-        expected = [np.minimum(whole, top).sum(axis=1) for top in power.tops]
-        np.testing.assert_array_equal(scattered_sums(points, places, power, 256.0), expected)
+        found = scattered_sums(points, places, power, 256.0)
+        np.testing.assert_array_equal(found, sums_of_nearest(squared, power))
 
 
 def test_places_whose_coordinates_are_neighbours_are_divided():
@@ -218,24 +228,11 @@ def test_points_that_coincide_with_places_are_counted(n_places, sums, rng):
     points = np.r_[np.repeat([[3.0, 1.0]], 30, axis=0), rng.uniform(0, 4, (70, 2))]
     for k in (1, 30, 31, 100):
         power = FixedPointPower(2.0, 1, k, (0.3,))
-        squared = ((points - places[0]) ** 2).sum(axis=1)
         found = scattered_sums(points, places, power, 256.0)
-        whole = np.sort(power.integers(squared))[:k]
+        expected = sums_of_nearest(squares(points, places), power)
         # Points are moved to a lattice with steps below 2**-20.
-        for each, top in zip(found, power.tops, strict=True):
-            assert np.ptp(each) == 0
-            assert abs(each[0] - np.minimum(whole, top).sum()) <= k * 2.0 ** (power.bits - 19)
-
-
-def test_values_at_landmarks_on_copies_of_a_point_move_by_at_most_the_sensitivity(sums, rng):
-    sites = np.stack(np.meshgrid(range(5), range(5)), axis=-1).reshape(-1, 2).astype(float)
-    estimator = DTMFiltration(0.05, landmarks=sites).fit([sites])
-    points = np.r_[np.zeros((20, 2)), rng.uniform(1, 4, (380, 2))]
-    for moved in ([0.001, 0.0], [4.0, 4.0]):
-        other = points.copy()
-        other[0] = moved
-        first, second = estimator.transform([points, other])
-        assert np.abs(first.values - second.values).max() <= first.sensitivity
+        assert np.abs(found - expected).max() <= k * 2.0 ** (power.bits - 19)
+        assert np.ptp(found, axis=1).max() == 0
 
 
 @pytest.mark.parametrize("n", [1, 50, 5000])
@@ -254,28 +251,21 @@ def test_compiled_sums_refuse_arrays_of_other_sizes():
     compiled = pytest.importorskip("sklearn_dptda.filtration._nearest_kernel")
     points, places, tops = np.zeros((2, 5)), np.zeros((3, 2)), np.ones(1)
     sums, good = np.zeros((1, 3), dtype=np.int64), (5, 2, 3, 1, 2)
-    for sizes in (
-        (6, 2, 3, 1, 2),
-        (5, 2, 4, 1, 2),
-        (5, 2, 3, 2, 2),
-        (5, 2, 3, 1, 6),
-        (5, 0, 3, 1, 2),
-    ):
-        with pytest.raises(ValueError, match="size"):
-            compiled.sums_at_places(points, places, tops, sums, *sizes, 1, 1.0, 1.0, 1.0, 0.0)
+
+    def changed(numbers, place, wrong):
+        return *numbers[:place], wrong, *numbers[place + 1 :]
+
+    for change in ((0, 6), (2, 4), (3, 2), (4, 6), (1, 0)):
+        numbers = *changed(good, *change), 1, 1.0, 1.0, 1.0, 0.0
+        refuses("size", compiled.sums_at_places, points, places, tops, sums, *numbers)
     compiled.sums_at_places(points, places, tops, sums, *good, 1, 1.0, 1.0, 1.0, 0.0)
     weights, halves = np.ones(5), np.zeros((1, 2, 3), dtype=np.int64)
     arrays = points, weights, places, tops, halves
-    for sizes, target, message in (
-        ((5, 2, 3, 1), 6.0, "target"),
-        ((5, 2, 3, 1), np.nan, "target"),
-        ((6, 2, 3, 1), 2.0, "size"),
-        ((5, 0, 3, 1), 2.0, "size"),
-        ((5, 2, 3, 2), 2.0, "size"),
-    ):
-        numbers = *sizes, 1, target, 1.0, 1.0, 1.0
-        refuses(message, compiled.weighted_sums_at_places, *arrays, *numbers)
-    compiled.weighted_sums_at_places(*arrays, 5, 2, 3, 1, 1, 5.0, 1.0, 1.0, 1.0)
+    good = 5, 2, 3, 1, 1, 5.0, 1.0, 1.0, 1.0
+    for change in ((5, 6.0), (5, np.nan), (0, 6), (1, 0), (3, 2)):
+        message = "target" if change[0] == 5 else "size"
+        refuses(message, compiled.weighted_sums_at_places, *arrays, *changed(good, *change))
+    compiled.weighted_sums_at_places(*arrays, *good)
     one = np.zeros(1, dtype=np.int64)
     lattice = np.ones(9, dtype=np.int32), np.ones(9, dtype=bool), one, one + 1, one, one
     found, good = np.zeros((1, 2, 1, 4), dtype=np.int64), (9, 1, 1, 1, 4, 1, 1, False, 3, 0)
@@ -283,8 +273,8 @@ def test_compiled_sums_refuse_arrays_of_other_sizes():
     np.testing.assert_array_equal(found[0, 0], 2 * 8)
     for start in (6, -1):
         refuses("outside", compiled.lattice_sums, *lattice, one + start, one + 8, found, *good)
-    for place, wrong in ((0, 8), (1, 2), (4, 5), (4, 300), (6, 33), (8, 0), (8, 2**31), (9, 22)):
-        numbers = [*good[:place], wrong, *good[place + 1 :]]
+    for change in ((0, 8), (1, 2), (4, 5), (4, 300), (6, 33), (8, 0), (8, 2**31), (9, 22)):
+        numbers = changed(good, *change)
         refuses("size", compiled.lattice_sums, *lattice, one + 5, one + 8, found, *numbers)
     refuses("size", compiled.smallest_first, np.zeros(5), 1, 6, 2)
     # What is no number ends a call, too.

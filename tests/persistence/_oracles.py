@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_bipartite_matching
+from scipy.stats import chisquare
 
 
 def bottleneck(first, second):
@@ -51,13 +52,19 @@ def states(measure):
             yield slots, weight
 
 
-def law(diagram, measure, table):
-    """Unnormalised law of the private diagram, exact integers, by sorted tuple."""
+def weights_of(measure):
+    """Weights of all private diagrams, as sorted tuples."""
     found = {}
     for slots, weight in states(measure):
         key = tuple(sorted(slots))
-        found[key] = found.get(key, 0) + weight * table.weight(level(slots, diagram))
+        found[key] = found.get(key, 0) + weight
     return found
+
+
+def law(diagram, measure, table):
+    """Unnormalised law of the private diagram, exact integers, by sorted tuple."""
+    own = weights_of(measure).items()
+    return {key: weight * table.weight(level(key, diagram)) for key, weight in own}
 
 
 def random_diagram(rng, size, n_points):
@@ -67,3 +74,13 @@ def random_diagram(rng, size, n_points):
         if b < d:
             pairs.append((b, d))
     return pairs
+
+
+def p_value(observed, expected, least=5):
+    """That of a chi-squared test in which all outcomes below a number of draws are one."""
+    observed, expected = np.asarray(observed, dtype=float), np.asarray(expected, dtype=float)
+    rare = expected < least
+    observed, expected = (np.append(x[~rare], x[rare].sum()) for x in (observed, expected))
+    kept = expected > 0
+    observed, expected = observed[kept], expected[kept]
+    return chisquare(observed, expected * (observed.sum() / expected.sum())).pvalue

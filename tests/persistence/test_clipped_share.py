@@ -6,14 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 from sklearn_dptda import DTMFiltration, PersistenceProfile, PrivateBettiNumbers, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import NoiseSource, NoiseWarning, PrivacyAccountant, pure_rho
-from sklearn_dptda.privacy.neighbours import cloud_neighbours
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from sklearn_dptda.utils.estimator_checks import privacy_checks
 
@@ -63,25 +61,6 @@ def test_clipped_share_is_paid_for_and_promised():
     assert private.error_bound_ == pytest.approx(
         PrivatePersistence(1.0 - CLIPPED_SHARE).fit(F).error_bound_
     )
-
-
-@pytest.mark.laws
-def test_clipped_share_has_the_noise_that_was_paid_for():
-    # A false alarm has a probability below 1e-6.
-    F = functions(X, -3.0, 0.5)
-    private = PrivatePersistence(40.0, clipped_share=True, max_points=1, homology_dimensions=1)
-    counted = private.fit(F)._clipped_counts(F)
-    shares = [private._noisy_shares(counted, [seed])[0] for seed in range(4000)]
-    noise = np.array(shares) * F[0].n_points - F[0].n_clipped
-    at = np.arange(-2, 3)
-    ratio = math.exp(-40.0 * CLIPPED_SHARE)
-    law = (1 - ratio) / (1 + ratio) * ratio ** np.abs(at)
-    seen = np.array([(np.rint(noise) == k).sum() for k in at])
-    seen, law = np.append(seen, 4000 - seen.sum()), np.append(law, 1 - law.sum())
-    assert chisquare(seen, 4000 * law).pvalue > 1e-7
-    # Half of the noise would be detected.
-    half = (1 - ratio**2) / (1 + ratio**2) * ratio ** (2 * np.abs(at))
-    assert chisquare(seen, 4000 * np.append(half, 1 - half.sum())).pvalue < 1e-7
 
 
 def test_clipped_share_shows_a_box_that_misses_the_points():
@@ -172,15 +151,3 @@ def test_clipped_share_and_diagrams_share_no_coins(keyed, monkeypatch):
     coins = [NoiseSource(seed).words(4).tolist() for seed in seen + counts]
     assert len(seen) == len(counts) == 2
     assert len({tuple(words) for words in coins}) == 4
-
-
-@pytest.mark.laws
-@pytest.mark.parametrize("method", ["exact", "lattice"])
-def test_clipped_share_count_moves_by_at_most_one_for_one_point(method):
-    box = (np.full(2, -1.0), np.full(2, 2.0))
-    moved = set()
-    for scale in (0.5, 1.0, 3.0):
-        for pair in cloud_neighbours(30, (scale * box[0], scale * box[1])):
-            counts = [functions(cloud, -1.0, 2.0, method=method)[0].n_clipped for cloud in pair[1:]]
-            moved.add(abs(counts[0] - counts[1]))
-    assert moved == {0, 1}

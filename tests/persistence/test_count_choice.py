@@ -4,23 +4,17 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom, chisquare
+from scipy.stats import binom
 
 from sklearn_dptda import DTMFiltration, PrivateBettiNumbers
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.persistence._count_choice import UNIT, make_choice, scores_of
+from sklearn_dptda.persistence._count_choice import UNIT, make_choice
 from tests._refusals import refuses
 from tests.persistence._clouds import filtration_of, hostile_pairs
 from tests.persistence._long_features import attacked, filtration, loops
+from tests.persistence._oracles import p_value
+from tests.persistence.test_betti_numbers import TwiceTheRate, scores
 from tests.privacy._permute_and_flip import permute_and_flip_law, permute_and_flip_law_of_many
-
-
-class TwiceTheRate(PrivateBettiNumbers):
-    """Takes scores to move one way only."""
-
-    def _choice(self, function):
-        choice = super()._choice(function)
-        return choice._replace(rate=2 * choice.rate)
 
 
 class WithoutUnits(PrivateBettiNumbers):
@@ -30,14 +24,6 @@ class WithoutUnits(PrivateBettiNumbers):
         choice = super()._choice(function)
         least = choice.tried[-1].lattice
         return choice._replace(tried=[t._replace(lattice=least) for t in choice.tried])
-
-
-def scores(private, item):
-    private.fit([item])
-    (function,) = private._read([item])
-    choice = private._choice(function.caps)
-    found = scores_of(private._numbers(), function, choice)
-    return choice, np.concatenate([each.ravel() for each in found])
 
 
 def test_permute_and_flip_law_of_many_equals_enumeration(rng):
@@ -85,15 +71,9 @@ def test_found_threshold_is_of_the_enumerated_law():
     places = np.searchsorted([t.thresholds[0] for t in choice.tried], private.thresholds_ - 1e-12)
     drawn = np.ravel_multi_index((places, *(counts - [1, 0]).T), (len(choice.tried), *shape))
     observed = np.bincount(drawn, minlength=len(found))
-
-    def p_value(rate):
-        expected = n * permute_and_flip_law_of_many(-found, rate)
-        rare = expected < 5
-        a, b = (np.append(x[~rare], x[rare].sum()) for x in (observed, expected))
-        return chisquare(a, b * a.sum() / b.sum()).pvalue
-
-    assert p_value(choice.rate) > 1e-6
-    assert max(p_value(0.8 * choice.rate), p_value(1.25 * choice.rate)) < 1e-6
+    for factor in (1.0, 0.8, 1.25):
+        expected = n * permute_and_flip_law_of_many(-found, factor * choice.rate)
+        assert (p_value(observed, expected) > 1e-6) == (factor == 1.0)
 
 
 @pytest.mark.nightly

@@ -4,8 +4,7 @@ import gudhi
 import numpy as np
 import pytest
 
-from sklearn_dptda import CubicalPersistence, DTMFiltration
-from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda import CubicalPersistence
 from sklearn_dptda.persistence import _cubical
 
 
@@ -70,14 +69,3 @@ def test_cubical_persistence_caps_the_essential_class():
     (components,) = CubicalPersistence(0, upper=1.0).fit_transform([values])
     assert components[0].tolist() == [0.0, 1.0]
     assert components[:, 1].max() <= 1.0
-
-
-@pytest.mark.laws
-def test_cubical_persistence_loops_of_circles_die_at_their_radii():
-    # The distance-to-measure at the centre of a circle is its radius.
-    X = make_two_circles(4000, random_state=0)
-    spacing = 5.5 / 200
-    filtration = DTMFiltration(0.1, bounds=(-2.5, 3), resolution=201).fit_transform([X])
-    loops = CubicalPersistence(1).fit_transform(filtration)[0]
-    longest = loops[np.argsort(loops[:, 0] - loops[:, 1])[:2]]
-    np.testing.assert_allclose(np.sort(longest[:, 1]), [1.0, 1.5], atol=spacing)

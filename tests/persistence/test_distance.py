@@ -171,14 +171,6 @@ def test_wasserstein_distance_equals_a_full_assignment(whole, rng):
         assert wasserstein_distance(P, P[::-1]) == 0
 
 
-def test_wasserstein_distance_agrees_with_hera(rng):
-    hera = pytest.importorskip("gudhi.hera")
-    first = diagram(rng, 120)
-    second = first + 0.02 * rng.random(first.shape)
-    expected = hera.wasserstein_distance(first, second, order=1, internal_p=np.inf, delta=1e-4)
-    assert wasserstein_distance(first, second) == pytest.approx(expected, rel=1e-4)
-
-
 def test_wasserstein_distance_matches_essential_classes_in_order():
     first, second = [[0, np.inf], [3, np.inf], [1, 2]], [[4, np.inf], [1, np.inf]]
     assert wasserstein_distance(first, second) == 1 + 1 + 0.5

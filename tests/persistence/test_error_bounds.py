@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -26,26 +25,10 @@ from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_o
 from sklearn_dptda.persistence._private_grid_persistence import GridFunction
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
 from sklearn_dptda.published import PublishedPersistence
-from tests._refusals import refuses
+from tests.persistence._oracles import weights_of
 from tests.persistence._variants import variant
 
 SIZE = 6
-POINTS = [(b, d) for b in range(SIZE) for d in range(b + 1, SIZE + 1)]
-
-
-def diagrams(most):
-    """All diagrams of up to so many grid points, as multisets."""
-    for m in range(most + 1):
-        yield from combinations_with_replacement(POINTS, m)
-
-
-def weight(diagram, measure):
-    """Weight of a multiset: of all of its orders."""
-    orders = math.factorial(len(diagram))
-    for point in set(diagram):
-        orders //= math.factorial(diagram.count(point))
-    rho = math.prod(d - b for b, d in diagram) if measure.linear else 1
-    return measure.count_weights[len(diagram)] * orders * rho
 
 
 @cache
@@ -72,9 +55,8 @@ MEASURES = [
     [(MEASURES[1], 4), *(pytest.param(m, 30, marks=pytest.mark.laws) for m in MEASURES)],
 )
 def test_diagram_volumes_bound_enumerated_balls(measure, n_diagrams, rng):
-    everything = [(P, weight(P, measure)) for P in diagrams(2)]
-    some = rng.permutation(np.array(everything, object))[:n_diagrams]
-    for D in map(tuple, some[:, 0]):
+    everything = list(weights_of(measure).items())
+    for D, _ in (everything[i] for i in rng.permutation(len(everything))[:n_diagrams]):
         levels = np.array([level(P, D) for P, _ in everything])
         for floor in (0, 1):
             long = [(b, d) for b, d in D if d - b > 2 * floor]
@@ -94,12 +76,12 @@ def test_diagram_volumes_bound_enumerated_balls(measure, n_diagrams, rng):
 def test_error_level_and_noise_level_hold_for_enumerated_laws(measure):
     # Tails by enumeration, for every diagram of the class. The level is the smallest one for which
     # the bound holds, so the exact tail must be within beta.
-    everything = [(P, weight(P, measure)) for P in diagrams(2)]
+    everything = list(weights_of(measure).items())
     table = decay_table(3, 2, SIZE + 1)
     for most, confidence in ((0, 0.9), (1, 0.6), (1, 0.8)):
         tails = DrawTails(((DiagramVolumes(measure, most, 0),),), table)
         r, (t,) = tails.error_level(confidence), tails.noise_levels(confidence)
-        for D in diagrams(most):
+        for D in (P for P, _ in everything if len(P) <= most):
             laws = [table.weight(level(P, D)) * w for P, w in everything]
             beyond = sum(x for (P, _), x in zip(everything, laws, strict=True) if level(P, D) > r)
             assert beyond <= (1 - confidence) * sum(laws)
@@ -110,39 +92,6 @@ def test_error_level_and_noise_level_hold_for_enumerated_laws(measure):
                     if any(d - b > 2 * t for b, d in P)
                 )
                 assert shown <= (1 - confidence) * sum(laws)
-
-
-def test_error_level_and_noise_level_are_the_smallest_that_hold():
-    # A twin that stops one level earlier. For the empty diagram, bounds are exact.
-    measure = make_base_measure("spike-slab", SIZE, 2, spike=0.5)
-    everything = [(P, weight(P, measure)) for P in diagrams(2)]
-    table = decay_table(1, 2, SIZE + 1)
-    volumes = DiagramVolumes(measure, 0, 0)
-    laws = [(level(P, ()), table.weight(level(P, ())) * w) for P, w in everything]
-    for confidence in (0.5, 0.8, 0.9, 0.99):
-        tails = DrawTails(((volumes,),), table)
-        r = tails.error_level(confidence)
-        assert r > 0
-        at, below = (sum(x for s, x in laws if s > t) / sum(x for _, x in laws) for t in (r, r - 1))
-        assert at <= 1 - confidence < below
-        # For several parts with separate draws, the tails add up.
-        both = DrawTails(((volumes,), (volumes,)), table).error_level(confidence)
-        sums = [2 * sum(x for s, x in laws if s > t) for t in (both, both - 1)]
-        assert sums[0] <= (1 - confidence) * sum(x for _, x in laws) < sums[1]
-        # Longest persistence of noise, in steps. It is even for half persistence in levels.
-        (t,) = tails.noise_levels(confidence)
-        shown = [
-            sum(x for (P, _), (_, x) in zip(everything, laws, strict=True) if longest(P) > 2 * u)
-            for u in (t, t - 1)
-        ]
-        assert shown[0] <= (1 - confidence) * sum(x for _, x in laws) < shown[1]
-        # Of the dimension itself, no long points are assumed.
-        crowded = DrawTails(((DiagramVolumes(measure, 2, 0),),), table)
-        assert crowded.noise_levels(confidence) == [t]
-
-
-def longest(P):
-    return max((d - b for b, d in P), default=0)
 
 
 def test_error_bound_adds_half_a_step_of_rounding(monkeypatch):
@@ -177,6 +126,10 @@ def test_error_bound_adds_half_a_step_of_rounding(monkeypatch):
     for part in volumes:
         if isinstance(part, DiagramVolumes):
             assert part.floor * grid.step >= sensitivity + 0.5 * grid.step
+    # And moved to a lattice, by its error.
+    assert DiagramErrors(private, [(sensitivity, upper)], moved=0.1).noise_floors
+    floors = [part.floor for part in asked[-1][0] if isinstance(part, DiagramVolumes)]
+    assert min(floors) * grid.step >= sensitivity + 0.1 + 0.5 * grid.step
     # One component is essential. Its birth is drawn as well.
     for q in (0, 1):
         one = DiagramErrors(PrivatePersistence(homology_dimensions=q), [(sensitivity, upper)])
@@ -248,21 +201,6 @@ def test_error_bound_covers_the_worst_diagrams(options):
 
 
 @pytest.mark.laws
-def test_noise_floor_is_kept_where_there_is_nothing():
-    # At 95 %, more of 300 draws above the floor have a probability below 1e-6.
-    most = binom.isf(1e-6, 300, 0.05)
-    private, sensitivity, upper = PrivatePersistence(1.0), 0.003, 2.7
-    _, floor = DiagramErrors(private, [(sensitivity, upper)]).noise_floors
-    mechanism = mechanism_of(private, (0, 1))
-    crowd = np.array([[0.2, upper], [0.9, 1.5], [1.0, 1.3]])
-    short = np.array([[b, b + 2 * sensitivity] for b in np.linspace(0.3, 2.2, 10)])
-    for H1 in (np.zeros((0, 2)), short):
-        draw = mechanism.sampler([crowd, H1], (0, 1), sensitivity, upper)
-        shown = [np.ptp(draw(seed)[1], axis=1) for seed in range(300)]
-        assert sum((lengths > floor).any() for lengths in shown) <= most
-
-
-@pytest.mark.laws
 def test_private_persistence_states_its_error_bound_and_noise_floor():
     X = make_two_circles(4000, random_state=0)
     filtration = DTMFiltration(0.2, bounds=(-2.5, 3)).fit_transform([X])[0]
@@ -303,10 +241,11 @@ def test_epsilon_for_an_error_is_hardly_more_than_needed(error):
 
 @pytest.mark.laws
 def test_error_bound_scales_with_the_unit():
-    private, public = PrivatePersistence(), (0.003, 2.7)
-    assert math.isinf(DiagramErrors(private, [public]).epsilon_for(0.002))
-    scaled = DiagramErrors(PrivatePersistence(2.0), [(300.0, 270_000.0)]).bound
-    assert scaled == pytest.approx(1e5 * DiagramErrors(PrivatePersistence(2.0), [public]).bound)
+    one, scaled = (
+        DiagramErrors(PrivatePersistence(2.0), [(0.003 * unit, 2.7 * unit)]).bound
+        for unit in (1.0, 1e5)
+    )
+    assert scaled == pytest.approx(1e5 * one)
 
 
 def test_private_persistence_warns_of_hopeless_fits_unpaid():
@@ -332,7 +271,6 @@ def test_epsilon_for_an_error_recommends_no_infinite_epsilon():
     # Above the range there are no errors, whatever the floor.
     loops, beyond = PrivatePersistence(homology_dimensions=1), {"floor": 1.5, "n_features": 0}
     assert DiagramErrors(loops, [(0.1277157041889031, 1.0)], **beyond).epsilon_for(1.00886538) < 4
-    refuses("mcmc", DiagramErrors, PublishedPersistence(), [(0.3, 2.0)])
 
 
 def test_private_persistence_adds_the_error_of_a_lattice_and_warns():
@@ -375,81 +313,6 @@ def test_beyond_noise_and_not_empty_by_hand():
     for dimension in (0, 1):
         assert beyond_noise([], 0.1, dimension=dimension).shape == (0,)
         assert not not_empty([], 0.1, dimension=dimension)
-
-
-@pytest.mark.nightly
-def test_beyond_noise_flags_what_is_near_a_feature():
-    # Two weak loops raise the level, and with it the noise: 400 releases each. At 95 %, more than
-    # 45 with a false flag have a probability below 1e-6.
-    assert binom.sf(45, 400, 0.05) < 1e-6
-    sensitivity, upper = 0.0034, 2.75
-    for epsilon in (0.8, 2.0):
-        private = PrivatePersistence(epsilon, homology_dimensions=1)
-        bound = DiagramErrors(private, [(sensitivity, upper)]).bound
-        floor = DiagramErrors(private, [(sensitivity, upper)]).noise_floors[0]
-        mechanism = mechanism_of(private, (1,))
-        longest_would_fail = 0
-        for part in (0.4, 0.6, 1.2):
-            h = part * bound
-            exact = np.array([[0.1, 0.1 + 2 * h], [0.12, 0.12 + 2 * h]])
-            false = 0
-            for (loops,) in map(mechanism.sampler([exact], (1,), sensitivity, upper), range(400)):
-                near = (np.abs(loops[:, None] - exact).max(axis=2) <= bound).any(axis=1)
-                false += (beyond_noise(loops, bound, dimension=1) & ~near).any()
-                lengths = np.ptp(loops, axis=1)
-                apart = np.abs(loops[:, None] - exact).max(axis=2).min(axis=1, initial=math.inf)
-                noise = apart > lengths / 2
-                longest_would_fail += bool(
-                    len(loops) and lengths.max() > floor and noise[lengths.argmax()]
-                )
-            assert false <= 45
-        # The twin, which flags the longest point if it is above the floor.
-        assert longest_would_fail > 60
-
-
-@pytest.mark.laws
-def test_error_bounds_of_a_lattice_hold_for_the_cloud():
-    # 30 points that are just too short on the cloud, and longer by its error on the lattice: at 95
-    # %, more than 45 of 400 that are flagged have a probability below 1e-6.
-    sensitivity, upper, off = 0.0034, 2.75, 0.1
-    values, axes = np.ones((4, 4)), (np.arange(4.0),) * 2
-    item = GridFiltration(values, sensitivity, upper, 100, "lattice", off, axes=axes)
-    private = PrivatePersistence(2.0, homology_dimensions=1)
-    with pytest.warns(UserWarning, match="moved to a lattice"):
-        private.fit([item])
-    h = 0.999 * (sensitivity + off)
-    births = np.linspace(0.1, 2.2, 30)
-    short = np.column_stack([births, births + 2 * h])
-    mechanism = mechanism_of(private, (1,))
-    shown = far = 0
-    for (loops,) in map(mechanism.sampler([short], (1,), sensitivity, upper), range(400)):
-        shown += np.ptp(loops, axis=1).max(initial=0.0) > private.noise_floor_[0]
-        far += bottleneck_distance(loops, short) > private.error_bound_ - off
-    assert shown <= 45 and far <= 45
-
-
-@pytest.mark.nightly
-def test_beyond_noise_flags_a_ring_and_no_disc():
-    # 200 releases each: at 95 %, more than 29 with a false flag have a probability below 1e-6.
-    assert binom.sf(29, 200, 0.05) < 1e-6
-    rng = np.random.default_rng(0)
-    angle = rng.uniform(0, 2 * np.pi, 4000)
-    ring = np.c_[np.cos(angle), np.sin(angle)]
-    disc = ring * np.sqrt(rng.uniform(size=(4000, 1)))
-    seen = []
-    for cloud in (ring, disc):
-        filtration = DTMFiltration(0.2, bounds=(-1, 1)).fit_transform([cloud])[0]
-        right = shown = 0
-        for seed in range(200):
-            private = PrivatePersistence(2.0, homology_dimensions=(0, 1), random_state=seed)
-            loops = private.fit_transform([filtration])[0][1]
-            flags = beyond_noise(loops, private.error_bound_, dimension=1)
-            some = not_empty(loops, private.noise_floor_[1], dimension=1)
-            right += flags.sum() == some == (cloud is ring)
-            shown += len(loops)
-        assert right >= 171
-        seen.append((right, shown))
-    assert seen[0][1] >= 200
 
 
 class Exact:
@@ -530,13 +393,16 @@ def test_error_levels_are_those_of_integers(measure, floor, steepness):
     measure = replace(measure, size=size)
     table = decay_table(steepness, 5, size + 1)
     parts = [DiagramVolumes(measure, most, floor) for most in (1, 0)]
-    for group in ((parts[0], BirthVolumes(size)), (parts[1], BirthVolumes(size), parts[0])):
-        exact = Exact(group, table)
-        ratios = [list(exact.ratios())]
-        ratios += [list(exact.noise_ratios(i)) for i in range(len(group)) if i != 1]
+    first, second = (parts[0], BirthVolumes(size)), (parts[1], BirthVolumes(size), parts[0])
+    for groups in ((first,), (second,), (first, second)):
+        exact = [Exact(group, table) for group in groups]
+        # For groups with separate draws, the tails add up.
+        ratios = [map(sum, zip(*(each.ratios() for each in exact), strict=True))]
+        ratios += [each.noise_ratios(i) for each in exact for i in range(len(each.group)) if i != 1]
+        ratios = list(map(list, ratios))
         # The laws have two digits of a percent, and with the steep one, many digits.
         for confidence in (0.5, 0.95, 1 - 1e-9):
-            tails = DrawTails((group,), table)
+            tails = DrawTails(groups, table)
             found = [tails.error_level(confidence), *tails.noise_levels(confidence)]
             for level, each in zip(found, ratios, strict=True):
                 enough = [r for r, ratio in enumerate(each) if ratio <= 1 - Fraction(confidence)]

@@ -1,8 +1,8 @@
 """Lower bounds of the error, compared with the best mechanisms, with ours, and with a twin."""
 
 import math
+from fractions import Fraction
 from functools import cache
-from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from sklearn_dptda.persistence._exact_sampler import decay_table
 from sklearn_dptda.persistence._mechanisms import make_base_measure
 from sklearn_dptda.published import bottleneck_error_floor, mean_error_floor, published_error_floor
 from sklearn_dptda.published._diagram_errors import _missed
+from tests.persistence._oracles import weights_of
 
 ENDLESS = 10**12
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -107,8 +108,7 @@ def test_mean_error_floor_is_nearly_met_by_geometric_noise(epsilon):
 
 
 SIZE = 8
-POINTS = [(b, d) for b in range(SIZE) for d in range(b + 1, SIZE + 1)]
-DIAGRAMS = [P for m in range(3) for P in combinations_with_replacement(POINTS, m)]
+DIAGRAMS = list(weights_of(make_base_measure("spike-slab", SIZE, 2)))
 
 
 @cache
@@ -119,22 +119,15 @@ def all_errors():
     return np.array([[bottleneck_distance(P, cloud) for P in releases] for cloud in clouds])
 
 
-def law(epsilon, measure):
+def law(epsilon, name):
     """Probabilities of all diagrams, by the cloud of the chain."""
-    per_step = (epsilon / 2).as_integer_ratio()
-    table = decay_table(*per_step, SIZE + 1)
-    orders = np.array(
-        [
-            measure.count_weights[len(P)] * math.factorial(len(P)) // (1 + (len(P) != len(set(P))))
-            for P in DIAGRAMS
-        ],
-        dtype=object,
-    )
-    weights = (
-        np.array([[table.weight(math.ceil(r)) for r in row] for row in all_errors()], dtype=object)
-        * orders
-    )
-    return np.array([[float(x / sum(row)) for x in row] for row in weights])
+    weights = weights_of(make_base_measure(name, SIZE, 2, spike=0.9))
+    table = decay_table(*(epsilon / 2).as_integer_ratio(), SIZE + 1)
+    rows = [
+        [weights.get(P, 0) * table.weight(math.ceil(r)) for P, r in zip(DIAGRAMS, row, strict=True)]
+        for row in all_errors()
+    ]
+    return np.array([[float(Fraction(x, sum(row))) for x in row] for row in rows])
 
 
 @pytest.mark.laws
@@ -143,7 +136,7 @@ def law(epsilon, measure):
     [("uniform", 0.5), ("uniform", 2.0), ("spike-slab", 1.0), ("spike-slab", 4.0)],
 )
 def test_error_floor_is_below_enumerated_mechanisms(name, epsilon):
-    laws = law(epsilon, make_base_measure(name, SIZE, 2, spike=0.9))
+    laws = law(epsilon, name)
     # The law is private, by its log-ratios between neighbours.
     inside = laws.max(axis=0) > 0
     losses = np.abs(np.diff(np.log(laws[:, inside]), axis=0))
@@ -171,7 +164,7 @@ def test_error_floor_of_a_pair_is_attained_by_randomised_response(K):
 @pytest.mark.laws
 def test_error_floor_is_above_an_enumerated_twin_that_spends_more():
     # Our law, compared with the floor of a smaller epsilon than that of its draws.
-    laws = law(10.0, make_base_measure("spike-slab", SIZE, 2, spike=0.9))
+    laws = law(10.0, "spike-slab")
     floor = bottleneck_error_floor(0.3, 1.0, float(SIZE), confidence=0.7)
     missed = floor <= all_errors()
     # On the pair that determines the floor.

@@ -69,17 +69,21 @@ def enumerated(public, diagram):
 
 
 @pytest.mark.parametrize(
-    "diagram", [[], [(2, 9)], [(0, 12)], [(3, 4)], [(0, 2), (8, 11)], [(0, 12), (0, 12)]]
+    ("public", "diagrams", "within"),
+    [
+        (
+            law_of(12, 1, 0.8),
+            [[], [(2, 9)], [(0, 12)], [(3, 4)], [(0, 2), (8, 11)], [(0, 12), (0, 12)]],
+            1e-9,
+        ),
+        (law_of(7, 2, 0.7, spike=0.97), [[], [(1, 5)], [(1, 5), (0, 6)], [(2, 6), (3, 7)]], 0.03),
+    ],
+    ids=["one slot", "several slots"],
 )
-def test_normaliser_of_one_slot_is_that_of_all_diagrams(diagram):
-    public = law_of(12, 1, 0.8)
-    assert_allclose(log_normaliser(public, diagram), enumerated(public, diagram), atol=1e-9)
-
-
-@pytest.mark.parametrize("diagram", [[], [(1, 5)], [(1, 5), (0, 6)], [(2, 6), (3, 7)]])
-def test_normaliser_of_several_slots_is_nearly_that_of_all_diagrams(diagram):
-    public = law_of(7, 2, 0.7, spike=0.97)
-    assert_allclose(log_normaliser(public, diagram), enumerated(public, diagram), atol=0.03)
+def test_normaliser_is_that_of_all_diagrams(public, diagrams, within):
+    for diagram in diagrams:
+        found, expected = log_normaliser(public, diagram), enumerated(public, diagram)
+        assert_allclose(found, expected, atol=within)
 
 
 def test_gate_makes_all_levels_below_it_equal():
@@ -124,21 +128,6 @@ def test_normaliser_agrees_with_the_weights_of_the_sampler(loss):
     assert abs(np.mean(errors)) < 0.1
 
 
-def exact_diagrams(rng, public, expected=1.0):
-    """Exact diagrams from the prior, as integers: those of two dimensions, and the birth."""
-    size, shortest = public.grid.size, 3 / public.table.rate
-    birth = int(rng.integers(0, size))
-    mean, diagrams = expected * rng.choice([1 / 3, 1.0, 3.0]), []
-    for room in (size - birth, size):
-        features = []
-        for _ in range(rng.poisson(mean) if room > shortest else 0):
-            length = shortest * (room / shortest) ** rng.random()
-            born = size - room + rng.random() * (room - length)
-            features.append((round(born), round(born + length)))
-        diagrams.append(np.array(sorted(features), dtype=np.int64).reshape(-1, 2))
-    return diagrams, birth
-
-
 def release_of(public, diagrams, birth, seed):
     balls = [DiagramBall(d, public.measure) for d in diagrams]
     balls.insert(1, BirthBall(birth, public.grid.size, public.birth_decay))
@@ -147,8 +136,8 @@ def release_of(public, diagrams, birth, seed):
     return Release(as_points, float(born[0][0]))
 
 
-def prior_of(public):
-    return Prior(1.0, 3 / public.table.rate, public.grid.size)
+def prior_of(public, expected=1.0):
+    return Prior(expected, 3 / public.table.rate, public.grid.size)
 
 
 def near_to(features, point):
@@ -158,7 +147,7 @@ def near_to(features, point):
 
 
 def many_exact_diagrams(rng, public, n, most=25, expected=1.0):
-    """The same for many diagrams at once, without rounding: arrays (n, most, 2), and births."""
+    """Exact diagrams from the prior: arrays (n, most, 2) of two dimensions, and births."""
     size, shortest = float(public.grid.size), 3 / public.table.rate
     births = rng.uniform(0, size, n)
     means, features = expected * rng.choice([1 / 3, 1.0, 3.0], n), []
@@ -172,6 +161,13 @@ def many_exact_diagrams(rng, public, n, most=25, expected=1.0):
     return features, births
 
 
+def exact_diagrams(rng, public):
+    """Those of one cloud, as integers."""
+    features, (birth,) = many_exact_diagrams(rng, public, 1)
+    there = [each[0][np.ptp(each[0], axis=1) > 0] for each in features]
+    return [np.rint(each).astype(np.int64) for each in there], round(birth)
+
+
 def distances_from_one(features, point):
     """Bottleneck distances of diagrams from a diagram of one point, by its possible partners."""
     half = np.ptp(features, axis=2) / 2
@@ -182,31 +178,34 @@ def distances_from_one(features, point):
     return best
 
 
+def weighted_prior(public, release, rng, expected=1.0):
+    """Draws of the prior itself, weighted by their likelihood with distances by another code."""
+    features, births = many_exact_diagrams(rng, public, 20_000, expected=expected)
+    distance = np.abs(births - release.birth)
+    for each, points in zip(features, release.diagrams, strict=True):
+        empty = np.ptp(each, axis=2).max(axis=1) / 2
+        distance = np.maximum(distance, distances_from_one(each, *points) if len(points) else empty)
+    # The others have a likelihood below exp(-15) of that of the nearest ones.
+    near, likelihood = distance < 25 / public.table.rate, Likelihood(public)
+    features, births = [each[near] for each in features], births[near]
+    log_likelihood = likelihood.log_decay(distance[near])
+    weights = np.exp(log_likelihood - likelihood.log_normaliser(features, births))
+    return features, weights[:, 0]
+
+
 @pytest.mark.laws
 @pytest.mark.parametrize("length", [10, 13])
 def test_probability_agrees_with_draws_from_the_prior(length):
-    # Draws of the prior itself, weighted by their likelihood with distances by another code.
     public = law_of_loss(60)
     size, rate = public.grid.size, public.table.rate
     point = np.rint(np.array([0.3, 0.3 + length / (rate * size)]) * size)
     release = Release([np.empty((0, 2)), point[None]], 0.2 * size)
-    likelihood = Likelihood(public)
-    log_weights, true = [], []
-    for seed in range(6):
-        features, births = many_exact_diagrams(np.random.default_rng(seed), public, 20_000)
-        distance = np.abs(births - release.birth)
-        distance = np.maximum(distance, np.ptp(features[0], axis=2).max(axis=1) / 2)
-        distance = np.maximum(distance, distances_from_one(features[1], point))
-        # The others have a likelihood below exp(-15) of that of the nearest ones.
-        near = distance < 25 / rate
-        features, births = [each[near] for each in features], births[near]
-        log_likelihood = likelihood.log_decay(distance[near])
-        log_weights.append((log_likelihood - likelihood.log_normaliser(features, births))[:, 0])
-        true.append(near_to(features[1], point))
-    weights, true = np.exp(np.concatenate(log_weights)), np.concatenate(true)
+    runs = [weighted_prior(public, release, np.random.default_rng(seed)) for seed in range(6)]
+    weights = np.concatenate([weights for _, weights in runs])
+    true = np.concatenate([near_to(features[1], point) for features, _ in runs])
     weights /= weights.sum()
     expected = weights @ true
-    draws = posterior_draws(likelihood, np.zeros(1), release, prior_of(public))
+    draws = posterior_draws(Likelihood(public), np.zeros(1), release, prior_of(public))
     found = draws.weights @ near_to(draws.features[1], point)
     errors = [weights * (true - expected), np.sqrt(found * (1 - found) / draws.n_effective)]
     assert 1 / (weights**2).sum() > 300
@@ -220,17 +219,9 @@ def test_numbers_of_features_agree_with_draws_from_the_prior(expected):
     public = law_of_loss(60)
     rate, size = public.table.rate, public.grid.size
     release = Release([np.empty((0, 2)), np.empty((0, 2))], 0.2 * size)
-    likelihood = Likelihood(public)
-    rng = np.random.default_rng(0)
-    features, births = many_exact_diagrams(rng, public, 20_000, expected=expected)
-    distance = np.abs(births - release.birth)
-    for each in features:
-        distance = np.maximum(distance, np.ptp(each, axis=2).max(axis=1) / 2)
-    log_weights = likelihood.log_decay(distance) - likelihood.log_normaliser(features, births)
-    weights = np.exp(log_weights[:, 0])
+    features, weights = weighted_prior(public, release, np.random.default_rng(0), expected)
     weights /= weights.sum()
-    prior = Prior(expected, 3 / rate, size)
-    draws = posterior_draws(likelihood, np.zeros(1), release, prior)
+    draws = posterior_draws(Likelihood(public), np.zeros(1), release, prior_of(public, expected))
     for q in (0, 1):
         for longer in (0, 5 / rate):
             numbers = [
@@ -419,7 +410,6 @@ def test_posterior_refuses_exact_releases_bad_numbers_and_other_fits(released):
     refuses("level", posterior.interval, 1.0)
     refuses("dimension", posterior.count, 2, 0.3)
     refuses("longer_than", posterior.count, 1, 1e-9)
-    _, _, functions = released
     private = PrivatePersistence(2.0, random_state=0)
     diagrams = private.fit_transform(functions)
     private.set_params(epsilon=5.0).fit(functions)
@@ -445,10 +435,8 @@ def test_points_at_the_upper_bound_are_on_the_grid():
 
 def test_default_cap_has_no_gate_even_if_others_could_be_drawn(released):
     private, _, _ = released
-    mechanism, (caps, _) = (
-        mechanism_of(private, private.homology_dimensions_),
-        numbers_of(private.laws_)[0],
-    )
+    mechanism = mechanism_of(private, private.homology_dimensions_)
+    (caps, _), *_ = numbers_of(private.laws_)
     assert len(caps) > 1
     for _, upper in caps[:2]:
         on_grid = [[[0.0, caps[0][1]]], []]

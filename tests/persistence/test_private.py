@@ -3,8 +3,6 @@
 import copy
 import itertools
 import math
-import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from sklearn_dptda import (
     PrivateBettiNumbers,
     PrivatePersistence,
 )
-from sklearn_dptda.persistence._mechanisms import make_grid, mechanism_of
+from sklearn_dptda.persistence._mechanisms import make_grid, mechanism_of, spike_of_range
 from sklearn_dptda.published import PublishedPersistence
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from tests._refusals import refuses, refuses_unpaid
@@ -212,35 +210,6 @@ def test_make_grid_rounding_never_widens_the_sensitivity(rng, n_grids):
         )
 
 
-@pytest.mark.laws
-def test_private_persistence_looks_alike_for_degenerate_neighbouring_clouds():
-    # The first epsilon is too small for any signal. The warning then depends on public numbers
-    # only.
-    rng = np.random.default_rng(0)
-    for i in range(60):
-        n = int(rng.integers(2, 12))
-        cloud = rng.choice([0.0, 0.5, 1.0], size=(n, 2))
-        neighbour = cloud.copy()
-        neighbour[0] = rng.choice([-5.0, 0.0, 1.0], size=2)
-        states = []
-        for points in (cloud, neighbour):
-            dtm = DTMFiltration(1.0, bounds=(0, 1), resolution=4)
-            private = PrivatePersistence(epsilon=0.1 + 3 * i, random_state=i)
-            with warnings.catch_warnings(record=True) as seen:
-                warnings.simplefilter("always")
-                filtrations = dtm.fit_transform([points])
-                private.fit_transform(filtrations)
-            public = filtrations[0]
-            said = [str(warning.message) for warning in seen]
-            assert len(said) == (2 * private.error_bound_ >= 0.9 * public.upper)
-            # The cap is chosen with the diagrams, and the statements under it follow from it.
-            del private.cap_, private.error_bounds_
-            states.append(
-                pickle.dumps((dtm, private, public.sensitivity, public.upper, public.shape, said))
-            )
-        assert states[0] == states[1]
-
-
 @pytest.mark.parametrize(
     ("epsilon", "sensitivity", "upper"),
     [(0.1, 0.01, 1.0), (1.0, 0.3, 1.0), (1.0, 1e-5, 3.0), (30.0, 0.01, 1.0), (30.0, 1e-5, 3.0)],
@@ -265,3 +234,31 @@ def test_private_betti_numbers_choice_loses_epsilon(threshold, small):
     private = PrivateBettiNumbers(0.7, threshold, random_state=0)
     (draw,) = recorded(lambda: private.fit_transform([small])).crossings
     assert draw.metric == "range" and draw.loss == pytest.approx(0.7)
+
+
+# The default prior of the number of points.
+
+
+def test_spike_of_range_rule():
+    def points(loss, n_slots=10):
+        return n_slots * (1 - spike_of_range(loss, n_slots))
+
+    assert points(1e-30) == points(39) == pytest.approx(0.02)
+    assert points(40) == points(100) == pytest.approx(0.05)
+    assert points(159) == pytest.approx(0.05)
+    assert points(400) == pytest.approx(1)
+    assert points(1000) == points(math.inf) == pytest.approx(2)
+    # The mean number of points does not depend on the number of slots.
+    assert points(300, 5) == pytest.approx(points(300, 20))
+
+
+def test_spike_depends_on_the_loss_over_the_range_only():
+    for scale in (1.0, 1e-6, 1e6):
+        private = PrivatePersistence(1.0, sensitivity=0.01 * scale, upper=scale)
+        measure = mechanism_of(private, (0, 1)).prepare(0.01 * scale, scale).measure
+        odds = measure.count_weights[0] / measure.count_weights[1]
+        # At a loss of 100, one slot in 200 is filled.
+        assert odds * 10 / measure.staircase(measure.size) == pytest.approx(199)
+        given = mechanism_of(private.set_params(spike=0.5), (0, 1)).prepare(0.01 * scale, scale)
+        odds = given.measure.count_weights[0] / given.measure.count_weights[1]
+        assert odds * 10 / measure.staircase(measure.size) == pytest.approx(1)

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PersistenceProfile, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
@@ -22,7 +21,7 @@ from sklearn_dptda.persistence._private_cap import CapsBall, ChoiceOfCap, Member
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from tests.persistence._clouds import filtration_of, hostile_pairs
-from tests.persistence._oracles import level, random_diagram, states
+from tests.persistence._oracles import level, p_value, random_diagram, weights_of
 from tests.persistence._variants import variant
 from tests.privacy._permute_and_flip import permute_and_flip_law_of_many
 
@@ -51,10 +50,7 @@ def members_of(family, weights, gates, measure, decay):
 
 def joint_law(family, weights, gates, measure, table, decay):
     """Exact integers for all outputs: the place of a cap, finite H0, a birth, H1."""
-    diagrams = {}
-    for slots, weight in states(measure):
-        key = tuple(sorted(slots))
-        diagrams[key] = diagrams.get(key, 0) + weight
+    diagrams = weights_of(measure)
     births = [
         round(2**32 * math.exp(-decay * b / measure.size)) if decay else 1
         for b in range(measure.size + 1)
@@ -101,19 +97,17 @@ def test_caps_ball_is_drawn_by_the_enumerated_law(size, seed, decay):
         key = place, tuple(finite), birth[0][0], tuple(loops)
         counts[key] = counts.get(key, 0) + 1
     assert set(counts) <= {key for key, weight in law.items() if weight > 0}
-    total = sum(law.values())
-    expected = np.array([n * weight / total for weight in law.values()])
-    observed = np.array([counts.get(key, 0) for key in law])
-    rare = expected < 8
-    assert (~rare).sum() > 20
-    observed = np.append(observed[~rare], observed[rare].sum())
-    expected = np.append(expected[~rare], expected[rare].sum())
-    assert chisquare(observed, expected).pvalue > 1e-6
+    observed = [counts.get(key, 0) for key in law]
+
+    def expected(law):
+        total = sum(law.values())
+        return np.array([n * weight / total for weight in law.values()])
+
+    assert (expected(law) > 8).sum() > 20
+    assert p_value(observed, expected(law)) > 1e-6
     # Twin: the law without gates differs.
     other = joint_law(family, weights, [0, 0, 0], measure, table, decay)
-    wrong = np.array([n * other[key] / sum(other.values()) for key in law])
-    wrong = np.append(wrong[~rare], wrong[rare].sum())
-    assert gates == [0, 0, 0] or chisquare(observed, wrong).pvalue < 1e-6
+    assert gates == [0, 0, 0] or p_value(observed, expected(other)) < 1e-6
 
 
 _FOUND = {}
@@ -217,51 +211,12 @@ def test_persistence_profile_and_choice_of_cap_lose_epsilon_together():
     assert choice.loss + profile.loss <= 2.0 * (1 + 1e-15)
 
 
-@pytest.mark.laws
-def test_choice_of_cap_is_drawn_by_its_law_and_public_numbers(monkeypatch):
-    # 20,000 draws: a false-alarm rate of 1e-6.
-    *_, (cloud, _) = hostile_pairs(6)
-    caps, diagrams = diagrams_of(cloud, 6)
-    choice, source = ChoiceOfCap.of(28.0, caps), NoiseSource(0)
-    costs = choice.costs(caps, diagrams, (0, 1))
-    law = permute_and_flip_law_of_many(costs, choice.rate)
-    # The costs are the same each time, so they are computed once.
-    monkeypatch.setattr(ChoiceOfCap, "costs", lambda *_: costs)
-    n, drawn = 20_000, [0] * len(caps)
-    for _ in range(n):
-        drawn[choice.draw(caps, diagrams, (0, 1), source)] += 1
-    kept = n * law > 8
-    assert kept.sum() > 4
-    expected = np.append(n * law[kept], n * law[~kept].sum() + 1e-9)
-    observed = np.append(np.array(drawn)[kept], np.array(drawn)[~kept].sum())
-    assert chisquare(observed, expected * n / expected.sum()).pvalue > 1e-6
-    # There is no cap if the noise is large, if there is only one cap, or if nothing is private.
+def test_choice_of_cap_needs_several_caps_and_little_noise():
+    caps = [(share / 6, share) for share in SHARES]
+    assert ChoiceOfCap.of(28.0, caps) is not None
     assert ChoiceOfCap.of(1.0, caps) is None
     assert ChoiceOfCap.of(28.0, caps[:1]) is None
     assert ChoiceOfCap.of(math.inf, caps) is None
-
-
-@pytest.mark.laws
-def test_dtm_filtration_under_all_caps_equals_each_cap():
-    rng = np.random.default_rng(0)
-    for d, p, method in (
-        (1, 1, "exact"),
-        (1, 2.5, "lattice"),
-        (2, 1, "lattice"),
-        (2, 2.5, "exact"),
-        (3, 1, "exact"),
-        (3, 2.5, "lattice"),
-    ):
-        cloud = rng.uniform(-1, 1, (200, d))
-        options = {"m": 0.1, "p": p, "bounds": (-1.2, 1.2), "resolution": 13, "method": method}
-        family = DTMFiltration(**options).fit_transform([cloud])[0]
-        assert len(family.smaller) == 6
-        for share, own in zip(SHARES[1:], family.smaller, strict=True):
-            one = DTMFiltration(**options, max_distance=1.2 * share).fit_transform([cloud])[0]
-            np.testing.assert_allclose(own.values, one.values, atol=1e-9)
-            assert own.sensitivity == pytest.approx(one.sensitivity)
-            assert own.upper == pytest.approx(one.upper)
-            assert not own.values.flags.writeable
 
 
 def test_dtm_filtration_of_people_under_all_caps_equals_each_cap():
@@ -272,22 +227,8 @@ def test_dtm_filtration_of_people_under_all_caps_equals_each_cap():
     for share, own in zip(SHARES[1:], family.smaller, strict=True):
         one = DTMFiltration(**options, max_distance=share).fit_transform([people])[0]
         np.testing.assert_allclose(own.values, one.values, atol=1e-6)
-
-
-@pytest.mark.laws
-def test_private_persistence_of_little_budget_draws_as_under_one_cap():
-    cloud = make_two_circles(500, random_state=0)
-    options = {"m": 0.2, "bounds": (-2.5, 3)}
-    family = DTMFiltration(**options).fit_transform([cloud])
-    alone = DTMFiltration(**options, max_distance=None).fit_transform([cloud])
-    assert alone[0].smaller == ()
-    for epsilon in (0.5, 1.5):
-        private = PrivatePersistence(epsilon, random_state=1)
-        for ours, theirs in zip(
-            private.fit_transform(family)[0], private.fit_transform(alone)[0], strict=True
-        ):
-            np.testing.assert_array_equal(ours, theirs)
-        assert private.cap_ == family[0].upper
+        assert (own.sensitivity, own.upper) == pytest.approx((one.sensitivity, one.upper))
+        assert not own.values.flags.writeable
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Persistence profiles: sensitivity, law, intervals, and refusals."""
 
-import copy
 import math
 import warnings
 from dataclasses import replace
@@ -8,22 +7,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import binom, chi2
+from scipy.stats import binom
 from sklearn.base import clone
 
 from sklearn_dptda import (
     CubicalPersistence,
     DTMFiltration,
     PersistenceProfile,
-    PrivacyLeakWarning,
 )
 from sklearn_dptda.persistence import _private_cap, _private_grid_persistence
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
-from sklearn_dptda.persistence._persistence_profile import half_width, in_order, noisy_profile
+from sklearn_dptda.persistence._persistence_profile import half_width, in_order
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import NoiseSource, audit_epsilon
+from sklearn_dptda.privacy import audit_epsilon
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
-from sklearn_dptda.privacy._lattice_noise import lattice_noise
 from tests._refusals import refuses
 from tests.persistence._clouds import four_clouds
 from tests.persistence._long_features import attacked, filtration, loops, wells
@@ -91,35 +88,6 @@ def test_lifetime_lattice_rounding_never_widens_the_sensitivity(rng, n_lattices)
 
 
 # The law.
-
-
-def law(center, rate, reach):
-    """Probabilities of all outcomes within reach, over the whole lattice's normaliser."""
-    points = np.stack(np.meshgrid(*[np.arange(-reach, reach + 1)] * len(center)), axis=-1)
-    points = points.reshape(-1, len(center))
-    weights = np.exp(-rate * np.abs(points - center).max(axis=1))
-    return points, weights
-
-
-@pytest.mark.laws
-@pytest.mark.parametrize("seed", [0, None])
-def test_noisy_profile_is_of_the_law(seed):
-    # Three tests for each seed, at a false-alarm rate of 1e-6 each.
-    rate, n, truth = 0.4, 20_000 if seed is None else 5000, np.array([[5], [2]])
-    if seed is None:
-        # All at once, because opening the system's noise 20,000 times takes minutes.
-        draws = truth.ravel() + lattice_noise(NoiseSource(), rate, (n, 2), "linf")
-    else:
-        draws = np.array([noisy_profile(truth, 1, rate, NoiseSource(s)).ravel() for s in range(n)])
-    for factor in (1.0, 0.8, 1.25):
-        points, weights = law((5, 2), factor * rate, 40)
-        expected = n * weights / weights.sum()
-        index = {tuple(point): i for i, point in enumerate(points)}
-        places = [index[tuple(draw)] for draw in draws if tuple(draw) in index]
-        observed = np.bincount(places, minlength=len(points))
-        common = expected > 5
-        statistic = ((observed - expected)[common] ** 2 / expected[common]).sum()
-        assert (statistic > chi2.isf(FALSE_ALARM, common.sum())) == (factor != 1.0)
 
 
 class TwiceTheRate(PersistenceProfile):
@@ -223,14 +191,6 @@ def test_confidence_intervals_follow_the_sensitivity_of_each_cloud():
     refuses("profile must have 4 columns; got 3", private.confidence_intervals, profile[:, :3])
 
 
-def test_half_widths_follow_from_public_numbers(small):
-    # These are functions of public numbers, so they are the same for another function.
-    flat = copy.deepcopy(small)
-    object.__setattr__(flat, "values", np.zeros_like(small.values))
-    widths = [PersistenceProfile().fit([one]).half_widths_ for one in (small, flat)]
-    np.testing.assert_array_equal(*widths)
-
-
 @pytest.fixture
 def exact_once(monkeypatch):
     """Exact diagrams and gates of a function are computed once, and what is drawn is drawn."""
@@ -299,16 +259,6 @@ def test_persistence_profile_gains_from_a_private_cap(exact_once):
         assert ratios.max() < most
 
 
-@pytest.mark.nightly
-def test_persistence_profile_error_of_the_longest_loop(exact_once):
-    (item,) = DTMFiltration(m=0.2, bounds=(-2.5, 3)).fit_transform(four_clouds()[:1])
-    exact = PersistenceProfile(np.inf).fit_transform([item])
-    private = PersistenceProfile(1.0, random_state=np.random.default_rng(0)).fit([item])
-    errors = np.array([np.abs(private.transform([item]) - exact)[0] for _ in range(500)])
-    # Half the persistence: 0.0089 on average.
-    assert errors[:, 2].mean() / 2 < 0.011
-
-
 # The estimator.
 
 
@@ -324,13 +274,9 @@ def test_persistence_profile_has_the_lifetimes_of_the_diagrams(small):
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
 def test_persistence_profile_of_constant_functions_is_zero(value):
     for shape in ((5,), (4, 4), (2, 3, 2)):
-        item = filtration_of(np.full(shape, value))
+        item = filtration(np.full(shape, value), 0.01)
         assert (PersistenceProfile(np.inf).fit_transform([item]) == 0).all()
         assert PersistenceProfile(1e5, random_state=0).fit_transform([item]).max() < 0.01
-
-
-def filtration_of(values):
-    return filtration(values, 0.01)
 
 
 @pytest.mark.parametrize(
@@ -371,9 +317,6 @@ def test_persistence_profile_guarantee_composes_with_private_bounds(circles, sma
     plain = guarantee([small])
     assert plain.delta == 0 and math.isclose(plain.rho, 0.5, rel_tol=0.2)
     assert "2 longest persistences per cloud and dimension (H0, H1)" in str(plain)
-    with pytest.warns(PrivacyLeakWarning, match="bounds"):
-        leaky = DTMFiltration(0.2, resolution=11).fit_transform([circles])
-    assert not guarantee(leaky).holds
     private_box = PrivateBounds(0.5, start=(-10, 10), random_state=0)
     boxed = DTMFiltration(0.2, bounds=private_box, resolution=11).fit_transform([circles])
     assert guarantee(boxed).epsilon == 1.5

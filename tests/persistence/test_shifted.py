@@ -7,7 +7,7 @@ import pytest
 
 from sklearn_dptda import bottleneck_distance
 from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
-from sklearn_dptda.persistence._shifted import Dilations, Shifts, saturates_matrix
+from sklearn_dptda.persistence._shifted import saturates_matrix
 
 INF = math.inf
 PAIR = np.array([[1.0, 3.0], [0.5, 1.0]])
@@ -50,26 +50,18 @@ def random_diagrams(seed, n=12, m=9):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("seed", range(2))
-def test_shifted_distances_equal_brute_force(seed):
+@pytest.mark.parametrize("seed", range(4))
+def test_shifted_distances_equal_brute_force_and_are_attained(seed):
     P, Q = random_diagrams(seed)
     shifts, factors = np.linspace(-1, 1, 1001), np.linspace(0.002, 4, 2000)
     by_shift = min(bottleneck_distance(P + s, Q) for s in shifts)
     by_factor = min(bottleneck_distance(c * P, Q) for c in factors)
-    found = shift_invariant_bottleneck_distance(P, Q)
-    assert found <= by_shift + 1e-6 and found >= by_shift - 2e-3
-    found = dilation_dissimilarity(P, Q)
-    assert found <= by_factor + 1e-6 and found >= by_factor - 2e-3
-
-
-@pytest.mark.laws
-@pytest.mark.parametrize("seed", range(2))
-def test_shifted_distances_return_what_attains_them(seed):
-    P, Q = random_diagrams(seed, 30, 40)
-    value, shift = shift_invariant_bottleneck_distance(P, Q, return_shift=True)
-    assert bottleneck_distance(P + shift, Q) == pytest.approx(value, abs=1e-6)
-    value, factor = dilation_dissimilarity(P, Q, return_factor=True)
-    assert bottleneck_distance(factor * P, Q) == pytest.approx(value, abs=1e-6)
+    found, shift = shift_invariant_bottleneck_distance(P, Q, return_shift=True)
+    assert by_shift - 2e-3 <= found <= by_shift + 1e-6
+    assert bottleneck_distance(P + shift, Q) == pytest.approx(found, abs=1e-6)
+    found, factor = dilation_dissimilarity(P, Q, return_factor=True)
+    assert by_factor - 2e-3 <= found <= by_factor + 1e-6
+    assert bottleneck_distance(factor * P, Q) == pytest.approx(found, abs=1e-6)
 
 
 @pytest.mark.laws
@@ -88,26 +80,6 @@ def test_shifted_distances_are_invariant_and_symmetric(seed):
         logs, abs=5e-6
     )
     assert dilation_dissimilarity(7 * P, Q) == pytest.approx(dilation_dissimilarity(P, Q), abs=2e-6)
-
-
-@pytest.mark.laws
-@pytest.mark.parametrize("kind", [Shifts, Dilations])
-def test_shift_families_exclude_no_feasible_range(kind, rng):
-    # No parameter attains a value that a range excludes.
-    P, Q = random_diagrams(1)
-    family = kind(P, Q, np.empty(0), np.empty(0))
-    for _ in range(100):
-        low, high = np.sort(rng.uniform(-1, 1, size=2))
-        value = rng.uniform(0, 0.5)
-        attained = min(
-            bottleneck_distance(family.moved(P, t), Q) for t in np.linspace(low, high, 9)
-        )
-        if attained <= value:
-            assert family.feasible(low, high, value + 1e-12)
-        middle = (low + high) / 2
-        exact = bottleneck_distance(family.moved(P, middle), Q)
-        assert family.feasible(middle, middle, exact + 1e-9)
-        assert not family.feasible(middle, middle, exact - 1e-9)
 
 
 def test_saturates_matrix_by_hand():
@@ -145,12 +117,3 @@ def test_dilation_dissimilarity_does_not_depend_on_units(scale, rng):
     assert dilation_dissimilarity(scale * np.array(essential[0]), essential[1]) == pytest.approx(
         0.25, abs=1e-5
     )
-
-
-@pytest.mark.laws
-def test_shift_invariant_distance_keeps_its_tolerance_far_away(rng):
-    for seed in range(4):
-        P, Q = random_diagrams(seed)
-        P, Q = (np.vstack([D, [[rng.random(), np.inf]]]) for D in (P, Q))
-        near = shift_invariant_bottleneck_distance(P, Q)
-        assert shift_invariant_bottleneck_distance(P, Q + 1e7) == pytest.approx(near, abs=1e-5)

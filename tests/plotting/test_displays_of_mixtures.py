@@ -92,6 +92,10 @@ def test_dendrogram_display_branches_join_modes_and_passes():
     assert ax.get_ylabel().replace("\n", " ") == (
         "height of the saddle above the highest mode (nats)"
     )
+    # Without heights of modes, branches start at zero.
+    ax = DendrogramDisplay(CHAIN).plot().ax_
+    assert sorted(low for _, low, _ in segments(ax)) == [0.0, 0.0, 0.0, 1.0, 3.0]
+    assert ax.get_legend() is None and not lines_of(ax, label="_cut")
 
 
 # For labels of the three modes: the text of the cut, and between which heights it is.
@@ -118,12 +122,6 @@ def test_dendrogram_display_cuts_halfway_between_passes_or_above_all(labels):
     assert least <= height <= most
     assert height < ax.get_ylim()[1] and cut_line(ax).get_linestyle() == "--"
     assert [(t.get_text(), t.xy[1]) for t in ax.texts] == [(text, height)]
-
-
-def test_dendrogram_display_without_heights_starts_at_zero():
-    ax = DendrogramDisplay(CHAIN).plot().ax_
-    assert sorted(low for _, low, _ in segments(ax)) == [0.0, 0.0, 0.0, 1.0, 3.0]
-    assert ax.get_legend() is None and not lines_of(ax, label="_cut")
 
 
 def test_dendrogram_display_branches_differ_by_cluster():
@@ -237,18 +235,18 @@ def test_mixture_density_display_shows_the_density_of_an_estimator(merged):
 
 
 def test_mixture_density_display_limits_are_bounds_or_deviations(private, merged, moons):
-    ax = MixtureDensityDisplay.from_estimator(private, grid_resolution=20).ax_
-    assert (ax.get_xlim(), ax.get_ylim()) == ((-1.5, 2.5), (-1.0, 1.5))
+    def limits(estimator, *bounds):
+        show = MixtureDensityDisplay.from_estimator
+        ax = show(estimator, *bounds, grid_resolution=20).ax_
+        return ax.get_xlim(), ax.get_ylim()
+
     nested = MorseMerging(DPMoG(8, epsilon=4.0, bounds=BOX, random_state=0)).fit(moons)
-    ax = MixtureDensityDisplay.from_estimator(nested, grid_resolution=20).ax_
-    assert (ax.get_xlim(), ax.get_ylim()) == ((-1.5, 2.5), (-1.0, 1.5))
-    ax = MixtureDensityDisplay.from_estimator(private, (-2, 3), grid_resolution=20).ax_
-    assert (ax.get_xlim(), ax.get_ylim()) == ((-2.0, 3.0), (-2.0, 3.0))
-    ax = MixtureDensityDisplay.from_estimator(merged, grid_resolution=20).ax_
+    assert limits(private) == limits(nested) == ((-1.5, 2.5), (-1.0, 1.5))
+    assert limits(private, (-2, 3)) == ((-2.0, 3.0), (-2.0, 3.0))
     mixture = merged.estimator_
     reach = 3 * np.sqrt(mixture.covariances_[:, [0, 1], [0, 1]])
     low, high = (mixture.means_ - reach).min(axis=0), (mixture.means_ + reach).max(axis=0)
-    np.testing.assert_allclose([ax.get_xlim(), ax.get_ylim()], np.column_stack([low, high]))
+    np.testing.assert_allclose(limits(merged), np.column_stack([low, high]))
 
 
 def test_mixture_density_display_ellipses_are_one_deviation(private):

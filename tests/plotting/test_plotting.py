@@ -20,6 +20,7 @@ from sklearn_dptda.plotting import (
 from sklearn_dptda.plotting._filtration_display import longest_cycle
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon
 from tests._refusals import refuses
+from tests.plotting.test_displays_of_mixtures import legend_of
 
 pytestmark = pytest.mark.conformance
 
@@ -30,36 +31,28 @@ def test_filtration_display_shows_each_number_of_coordinates(d, rng):
     estimator = DTMFiltration(0.2, bounds=(0, 1), resolution=7)
     display = FiltrationDisplay.from_estimator(estimator, X)
     assert display.figure_ is display.ax_.figure
-
-
-def test_filtration_display_refuses_four_dimensions(rng):
-    item = DTMFiltration(0.2, bounds=(0, 1), resolution=3).fit_transform([rng.random((9, 4))])[0]
-    refuses("three dimensions", FiltrationDisplay(item).plot)
+    if d == 3:
+        item = estimator.set_params(resolution=3).fit_transform([rng.random((9, 4))])[0]
+        refuses("three dimensions", FiltrationDisplay(item).plot)
 
 
 @pytest.mark.parametrize("dimensions", [(0, 1), 1])
 def test_persistence_diagram_display_names_its_dimensions(filtration, dimensions):
     estimator = PrivatePersistence(homology_dimensions=dimensions, random_state=0)
     display = PersistenceDiagramDisplay.from_estimator(estimator, [filtration], upper=4.0)
-    labels = [t.get_text() for t in display.ax_.get_legend().get_texts()]
+    labels = legend_of(display.ax_)
     # The number of probable points follows, of which the essential component is one.
     names = ["H1"] if dimensions == 1 else ["H0", "H1"]
     assert [label.split(",")[0] for label in labels] == names
     assert all(label.endswith("probable") for label in labels)
 
 
-def test_persistence_diagram_display_frames_the_markers_of_its_legend():
+def test_persistence_diagram_display_takes_references_and_infinity():
+    display = PersistenceDiagramDisplay([[[0, np.inf]]], reference=[[[0.1, 1.0]]]).plot()
+    assert display.ax_.get_ylim()[1] > 1
     # Below the diagonal there is no point, and a marker there must not look like one.
-    display = PersistenceDiagramDisplay([[[0.0, 1.0]]]).plot()
     legend = display.ax_.get_legend()
     assert legend.get_frame_on() and legend.get_frame().get_alpha() == 1
-
-
-def test_persistence_diagram_display_takes_references_and_infinity():
-    display = PersistenceDiagramDisplay(
-        [np.array([[0, np.inf]])], reference=[np.array([[0.1, 1.0]])]
-    ).plot()
-    assert display.ax_.get_ylim()[1] > 1
     PersistenceDiagramDisplay([np.empty((0, 2))]).plot()
 
 
@@ -69,8 +62,7 @@ def test_persistence_diagram_display_of_an_expected_diagram_has_areas():
     circles = display.ax_.collections[1]
     assert_array_equal(circles.get_offsets()[:, 1], [0.8, 0.5, 1.0])
     assert_allclose(circles.get_sizes() / circles.get_sizes()[2], [1.5, 0.25, 1.0])
-    (text,) = display.ax_.get_legend().get_texts()
-    assert text.get_text() == "H1, 2.8 points per person"
+    assert legend_of(display.ax_) == ["H1, 2.8 points per person"]
 
 
 @pytest.fixture(scope="module")
@@ -91,18 +83,17 @@ def test_persistence_diagram_display_greys_what_may_be_noise():
     ).plot()
     grey, points = (c.get_offsets() for c in display.ax_.collections[-2:])
     assert len(grey) == 2 and points.tolist() == [[0.1, 0.9]]
-    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert texts == ["may be noise", "H1, 1 beyond noise"]
+    assert legend_of(display.ax_) == ["may be noise", "H1, 1 beyond noise"]
     for floor, word in ((0.7, "not empty"), (0.9, "may be empty")):
         display = PersistenceDiagramDisplay(
             [loops], homology_dimensions=[1], error_bound=0.5, noise_floor=[floor]
         ).plot()
-        assert display.ax_.get_legend().get_texts()[1].get_text() == f"H1, {word}"
+        assert legend_of(display.ax_)[1] == f"H1, {word}"
     # Without an upper bound of the noise, everything may be noise. Without noise, there is no
     # statement.
     PersistenceDiagramDisplay([loops], error_bound=np.inf, noise_floor=[np.inf]).plot()
     exact = PersistenceDiagramDisplay([loops], error_bound=0.0, noise_floor=[0.0]).plot()
-    assert [t.get_text() for t in exact.ax_.get_legend().get_texts()] == ["H0"]
+    assert legend_of(exact.ax_) == ["H0"]
 
 
 def test_persistence_diagram_display_of_private_peaks_is_in_deviations(blobs):
@@ -164,8 +155,7 @@ def test_points_are_as_opaque_as_probable_with_probabilities_that_do_not_overlap
     display = PersistenceDiagramDisplay(diagrams, probability=stated, error_bound=0.2).plot()
     texts = [text.get_text() for text in display.ax_.texts]
     assert texts == [">.99", ".70", ".99", ".30"]
-    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert labels == ["H0, 1 probable", "H1, 1 probable", "H2, 0 probable"]
+    assert legend_of(display.ax_) == ["H0, 1 probable", "H1, 1 probable", "H2, 0 probable"]
     opacities = [c.get_alpha() for c in display.ax_.collections if np.ndim(c.get_alpha()) == 1]
     assert_allclose(opacities[1], [0.99, 0.3, 0.2, 0.12])
     figure = display.to_plotly()
@@ -175,8 +165,7 @@ def test_points_are_as_opaque_as_probable_with_probabilities_that_do_not_overlap
 def test_display_without_an_answer_shows_the_band_of_noise():
     stated = [np.array([1.0, np.nan])]
     display = PersistenceDiagramDisplay([[[0, 2], [0.1, 0.4]]], probability=stated, error_bound=0.2)
-    labels = [text.get_text() for text in display.plot().ax_.get_legend().get_texts()]
-    assert labels == ["may be noise", "H0, 1 beyond noise"]
+    assert legend_of(display.plot().ax_) == ["may be noise", "H0, 1 beyond noise"]
 
 
 # Interactive diagrams.
@@ -194,13 +183,9 @@ def test_to_plotly_shows_points_reference_and_band():
     # Essential classes are drawn at the upper end.
     assert sorted(traces["H0"].y) == [0.5, 1.0]
     assert list(traces["H1"].customdata) == pytest.approx([0.7])
-
-
-def test_to_plotly_of_a_plain_diagram_has_no_band():
-    pytest.importorskip("plotly")
-    figure = PersistenceDiagramDisplay([DIAGRAMS[1]], homology_dimensions=[3]).to_plotly()
-    assert [trace.name for trace in figure.data if trace.name] == ["H3"]
-    assert figure.data[-1].marker.symbol == "diamond"
+    plain = PersistenceDiagramDisplay([DIAGRAMS[1]], homology_dimensions=[3]).to_plotly()
+    assert [trace.name for trace in plain.data if trace.name] == ["H3"]
+    assert plain.data[-1].marker.symbol == "diamond"
 
 
 def test_to_plotly_without_plotly_names_what_to_install(monkeypatch):

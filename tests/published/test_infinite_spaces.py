@@ -124,6 +124,7 @@ def test_normed_scale_of_balls_and_cubes(alpha):
     for d in (1, 2, 5, 20):
         cube = normed_scale(d, alpha=alpha, diameter=1.0)
         assert float(cube) == pytest.approx(min(2 * math.log(2) * d / alpha, 1.0))
+        assert float(normed_scale(d, alpha=alpha)) == pytest.approx(2 * math.log(2) * d / alpha)
         for norm in ("l1", "l2", "linf"):
             bounds = normed_scale(d, alpha=alpha, norm=norm, diameter=2.0)
             rate = min(d / alpha, 1.0)

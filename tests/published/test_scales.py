@@ -27,7 +27,6 @@ from tests.metric_privacy._spaces import (
     KNOWN,
     PAIRS,
     line,
-    many_spaces,
     random_graph,
     random_points,
     words,
@@ -125,15 +124,6 @@ def test_scales_of_small_spaces_equal_brute_force(seed):
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_doubling_scale_is_at_most_entropic_scale(alpha):
-    for D in many_spaces():
-        assert (
-            float(doubling_scale(D, alpha=alpha)) <= float(entropic_scale(D, alpha=alpha)) + 1e-12
-        )
-
-
-@pytest.mark.laws
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_scale_bounds_of_larger_spaces_are_consistent(d):
     D = random_points(200, d, 0)
@@ -164,10 +154,6 @@ def test_entropic_scale_of_lines_is_exact_at_any_size():
             more = np.abs(copies[:, None] - copies)
             if len(more) > 30:
                 assert float(entropic_scale(more, alpha=alpha)) == pytest.approx(exact, abs=1e-9)
-    fine = line(501)
-    for alpha in (2.0, 4.0, 16.0):
-        closed = float(normed_scale(1, alpha=alpha, diameter=1.0))
-        assert float(entropic_scale(fine, alpha=alpha)) == pytest.approx(closed, abs=4.1e-3)
 
 
 @pytest.mark.parametrize(
@@ -200,19 +186,6 @@ def test_baire_scale_of_more_letters():
     for alpha in (1.0, 4.0, 10.0):
         exact = float(entropic_scale(words(f, 3), alpha=alpha))
         assert float(baire_scale(f, f, alpha=alpha, n_letters=3)) == pytest.approx(exact)
-
-
-def test_normed_scale_is_above_finite_grids():
-    for alpha in (2.0, 8.0):
-        assert float(normed_scale(3, alpha=alpha)) == pytest.approx(6 * math.log(2) / alpha)
-        for norm in ("l1", "l2"):
-            bounds = normed_scale(3, alpha=alpha, norm=norm)
-            assert bounds.lower <= bounds.upper
-        # A dense grid of a large square is close to the plane.
-        n, width = 5, 4 * math.log(2) / alpha
-        places = np.array(list(itertools.product(np.linspace(0, width, n), repeat=2)))
-        D = np.abs(places[:, None] - places).max(axis=2)
-        assert float(entropic_scale(D, alpha=alpha)) <= float(normed_scale(2, alpha=alpha)) + 1e-9
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
