@@ -4,10 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_blobs
-from sklearn.metrics import adjusted_rand_score
 
-from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPTree
 from sklearn_dptda.privacy import FixedPoint
 from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.rows._localisation import localise, of_columns, of_distances, parts_below
@@ -101,16 +98,6 @@ def test_localise_without_noise_holds_nearly_all_rows():
     centre, radius, *_ = localise(Rows.of_array(X), seeded("l2", 0, total=math.inf))
     assert np.abs(centre - 0.5).max() < 0.01 and radius < 0.1
     assert (np.linalg.norm(X - centre, axis=1) <= radius).mean() >= 0.98
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", [DPLloyd, DPTree, DPMoGMorse])
-@pytest.mark.parametrize("low", [-1000.0, -15.0])
-def test_private_clusters_do_not_depend_on_the_width_of_the_box(kind, low):
-    X, y = make_blobs(5000, centers=4, n_features=3, random_state=3, cluster_std=0.6)
-    for wide in (15.0, 1000.0):
-        private = kind(4, epsilon=2.0, bounds=(low, wide), random_state=0)
-        assert adjusted_rand_score(y, private.fit(X).predict(X)) > 0.95
 
 
 @pytest.mark.parametrize(("per_octave", "n"), [(2, 79), (4, 31), (8, 63)])

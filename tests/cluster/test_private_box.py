@@ -14,7 +14,6 @@ from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPToMATo, DPTree, 
 from sklearn_dptda.privacy import NoiseWarning, audit_epsilon
 from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.published import DPCube, PublishedMixture
-from sklearn_dptda.rows import _private_cubes
 from sklearn_dptda.rows._localisation import _of_offsets, box_within, private_box
 from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Box, Rows
@@ -295,13 +294,6 @@ def test_dp_lloyd_refuses_bounds_of_unknown_names_unpaid():
         refuses_unpaid(message, DPLloyd(bounds=bounds, random_state=0).fit, rows)
 
 
-def test_dp_lloyd_warns_of_many_clipped_rows():
-    X, _ = make_blobs(3000, centers=3, random_state=0)
-    with pytest.warns(NoiseWarning, match="% of the rows lie outside the bounds"):
-        private = DPLloyd(3, bounds=(-1, 1), random_state=0).fit(X)
-    assert private.clipped_share_ > 0.5
-
-
 @pytest.mark.laws
 def test_dp_mog_warns_of_too_few_rows_for_bounds():
     # With twice the rows, few are outside the bounds. With a quarter of them, most are.
@@ -313,29 +305,6 @@ def test_dp_mog_warns_of_too_few_rows_for_bounds():
         many = private.fit(X[: int(needed / 4)]).clipped_share_
     assert few < 0.1 < 0.5 < many
     assert private.set_params(bounds=(-5, 5))._rows_for_bounds(60) == 0
-
-
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("bounds", [(-15, 15), (-1000, 1000)])
-def test_dp_tomato_intervals_spend_exactly_their_share(bounds, adjacency, monkeypatch):
-    # Clusters follow from the released counts, and take most of the time.
-    monkeypatch.setattr(_dp_tomato, "count_clusters", lambda *_: 1)
-    rates, honest = [], _private_cubes.choose_member
-
-    def choice(costs, sizes, rate, noise):
-        rates.append(rate)
-        return honest(costs, sizes, rate, noise)
-
-    monkeypatch.setattr(_private_cubes, "choose_member", choice)
-    X, _ = make_blobs(500, centers=3, random_state=0)
-    private = DPToMATo(3, 1.0, bounds, adjacency=adjacency, random_state=0)
-    draws = recorded(lambda: private.fit(X)).crossings
-    # This includes the number of rows that chooses cells, if narrower bounds were estimated.
-    assert sum(draw.loss for draw in draws) == pytest.approx(1.0, rel=1e-9) and len(draws) == 6
-    # Choices are drawn at the rates that are declared.
-    directions = 1 if adjacency == "add-remove" else 2
-    declared = [draw.loss for draw in draws if draw.law == "range"]
-    assert [directions * rate for rate in rates] == pytest.approx(declared) and len(declared) == 2
 
 
 @pytest.mark.nightly

@@ -26,7 +26,8 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, release_outer_products
 from sklearn_dptda.rows._rows import Rows
-from tests._refusals import refuses
+from tests._refusals import refuses, refuses_unpaid
+from tests.cluster._tables import ODD_TABLES
 
 DATA = os.environ.get("SKLEARN_DPTDA_DATA")
 BOX = (-10, 10)
@@ -126,12 +127,11 @@ def test_without_noise_takes_known_noise_off_variances(size):
     assert _without_noise(np.array([-1.0, 0.0]), sd).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    "X", [np.zeros((50, 3)), np.tile([1.0, -1.0, 1.0], (50, 1)), np.array([[0.3, 0.4, 0.5]])]
-)
+@pytest.mark.parametrize("name", ODD_TABLES)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (10.0, 0.0), (math.inf, 1e-6)])
-def test_private_pca_is_finite_for_odd_tables(X, epsilon, delta):
-    for n_components in (2, None):
+def test_private_pca_is_finite_for_odd_tables(name, epsilon, delta):
+    X = ODD_TABLES[name]
+    for n_components in (1, None):
         private = PrivatePCA(n_components, epsilon, delta, (-1, 1), random_state=0).fit(X)
         directions = private.components_
         assert directions @ directions.T == pytest.approx(np.eye(private.n_components_))
@@ -166,13 +166,10 @@ def test_private_pca_lets_dp_tomato_cluster_wide_tables():
 
 def test_private_pca_refuses_bad_parameters_unpaid():
     X, _ = spiked(100, 4, [1.0])
-    accountant = PrivacyAccountant(1.0, 1e-3)
-    private = PrivatePCA(5, bounds=BOX, accountant=accountant)
-    for fit in (private.fit, lambda X: private.fit_chunks([X])):
-        refuses("n_components=5", fit, X)
-    refuses("is not a mixture", MorseMerging(private).fit, X)
-    assert not accountant.spends()
-    assert not hasattr(private, "fit_predict")
+    private = PrivatePCA(5, bounds=BOX)
+    refuses_unpaid("n_components=5", private.fit, X)
+    refuses_unpaid("n_components=5", private.fit_chunks, [X])
+    refuses_unpaid("is not a mixture", MorseMerging(private).fit, X)
     private.set_params(n_components=2).fit(X)
     refuses("3 columns; there are 2 components", private.inverse_transform, np.zeros((1, 3)))
 
