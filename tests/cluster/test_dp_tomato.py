@@ -250,9 +250,6 @@ def test_dp_tomato_predicts_labels_of_cells():
     assert private.predict(private.cluster_centers_).tolist() == [0, 1]
     far = np.array([[100.0, -100.0]])
     assert private.predict(far) == private.cell_labels_[-1, 0]
-    parts = DPToMATo(2, 2.0, ([-1.5, -1], [2.5, 1.5]), random_state=0)
-    parts.fit_chunks(np.array_split(X, 7))
-    assert np.array_equal(parts.counts_, private.counts_)
 
 
 def under_noise(rng, n_noise=800):

@@ -51,8 +51,10 @@ EXACT = math.inf
 class Exact(GaussianBudget):
     """No noise, on the lattice of a fine scale."""
 
+    fixed_scale = 2.0**-8
+
     def scale(self, sensitivity, share):
-        return 2.0**-8
+        return self.fixed_scale
 
     def draw(self, scale, size):
         return np.zeros(size, dtype=np.int64)
@@ -60,6 +62,12 @@ class Exact(GaussianBudget):
 
 class ExactL1(Exact):
     norm = "l1"
+
+
+class Coarse(Exact):
+    """No noise, on the lattice of a large scale."""
+
+    fixed_scale = 2.0**40
 
 
 @pytest.fixture
@@ -265,16 +273,6 @@ def test_fit_budget_noise_of_counts_covers_all_that_a_row_moves(adjacency, norm)
     counts = np.array([0, 1, 2, 12_345_677])
     found, _ = Coarse(1.0, adjacency, NoiseSource(0)).noisy_counts(counts, 1, 1.0)
     assert np.array_equal(found, counts)
-
-
-class Coarse(GaussianBudget):
-    """No noise, on the lattice of a large scale."""
-
-    def scale(self, sensitivity, share):
-        return 2.0**40
-
-    def draw(self, scale, size):
-        return np.zeros(size, dtype=np.int64)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
