@@ -115,16 +115,15 @@ def test_chunks_have_the_same_result():
     np.testing.assert_array_equal(whole.cluster_centers_, parts.cluster_centers_)
 
 
-def test_rows_beyond_given_bounds_are_clipped():
-    # Rows outside given bounds count as if they were at these.
-    X, _ = clusters(5000, 0, 0.2)
-    with pytest.warns(NoiseWarning, match=r"lie outside the bounds and are clipped to them:"):
-        DPLloyd(3, 4.0, bounds=([-2, -2], [6, 6]), random_state=0).fit(X)
-
-
-def test_the_warning_says_what_is_left_out():
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        # Rows outside given bounds count as if they were at these.
+        (([-2, -2], [6, 6]), "and are clipped to them:"),
+        (None, ".* clipped to them, or left out"),
+    ],
+)
+def test_the_warning_says_what_is_clipped_or_left_out(bounds, said):
     X, _ = clusters(5000, 0, 0.15)
-    with pytest.warns(
-        NoiseWarning, match=r"\d+% of the rows lie outside .* clipped to them, or left out"
-    ):
-        DPLloyd(3, 8.0, random_state=0).fit(X)
+    with pytest.warns(NoiseWarning, match=rf"\d+% of the rows lie outside the bounds {said}"):
+        DPLloyd(3, 8.0, bounds=bounds, random_state=0).fit(X)

@@ -30,6 +30,7 @@ from sklearn_dptda.rows._moments import (
     _sums_by_cell,
 )
 from sklearn_dptda.rows._rows import Rows
+from tests._refusals import refuses
 from tests.cluster._tables import case
 
 WEIGHTS = [
@@ -458,8 +459,7 @@ def test_rows_give_up_their_memory_only_if_nobody_keeps_them(rng):
     doubled = made.map(partial(np.multiply, 2.0), reuse=True)
     assert doubled.sum(_total) == pytest.approx(-2 * X.sum())
     # Rows whose memory was taken are refused, and not read.
-    with pytest.raises(ValueError, match="must read the same rows"):
-        made.sum(_total)
+    refuses("must read the same rows", made.sum, _total)
     assert kept.sum(_total) == pytest.approx(X.sum()) == given.sum(_total)
 
 

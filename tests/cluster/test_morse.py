@@ -170,16 +170,6 @@ def test_morse_linkage_is_valid_and_monotone(k, d):
         )
 
 
-def test_morse_linkage_ignores_the_order_of_components(rng):
-    weights, means, covariances = mixture(9, 4, 2)
-    tree = morse_linkage(weights, means, covariances)
-    order = rng.permutation(9)
-    other = morse_linkage(weights[order], means[order], covariances[order])
-    assert other.modes == pytest.approx(tree.modes, abs=1e-7)
-    assert other.linkage[:, 2] == pytest.approx(tree.linkage[:, 2], abs=1e-8)
-    assert np.array_equal(other.cut(3)[other.owners], tree.cut(3)[tree.owners][order])
-
-
 def test_mixture_density_derivatives_equal_differences(rng):
     density = MixtureDensity(*mixture(5, 3, 3))
     x = rng.normal(size=3)

@@ -25,6 +25,7 @@ from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyBudgetE
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._release import seeded_clone
 from tests._fragile import Doomed, FailsOnce, Fragile, Interrupted, reported
+from tests._refusals import refuses
 
 
 @pytest.mark.parametrize(
@@ -56,8 +57,7 @@ def test_release_replicates_do_not_depend_on_the_backend(filtration, backend):
 def test_release_replicates_without_a_seed_differ(filtration):
     a, b = release_replicates(PrivatePersistence(), [filtration], 2)
     assert not np.array_equal(a[0][0], b[0][0])
-    with pytest.raises(ValueError, match="n_replicates"):
-        release_replicates(PrivatePersistence(), [filtration], 0)
+    refuses("n_replicates", release_replicates, PrivatePersistence(), [filtration], 0)
 
 
 @pytest.mark.laws
@@ -92,8 +92,7 @@ def test_privacy_utility_curve_over_a_filtration_parameter(circles):
         random_state=0,
     )
     assert curve.errors.shape == (2, 3, 1, 1)
-    with pytest.raises(ValueError, match="PrivatePersistence"):
-        privacy_utility_curve(DTMFiltration(), [circles])
+    refuses("PrivatePersistence", privacy_utility_curve, DTMFiltration(), [circles])
 
 
 class Shifted(TransformerMixin, BaseEstimator):
@@ -127,11 +126,9 @@ def test_release_replicates_share_no_noise_between_steps():
 
 def test_release_replicates_pay_ahead_and_all_together(filtration):
     private = PersistenceProfile(0.5, accountant=PrivacyAccountant(2.0))
-    with pytest.raises(PrivacyBudgetExceeded):
-        release_replicates(private, [filtration], 5)
+    refuses(None, release_replicates, private, [filtration], 5, error=PrivacyBudgetExceeded)
     assert private.accountant.total().epsilon == 0
-    with pytest.raises(ValueError, match="X"):
-        release_replicates(private, [np.array([np.nan, 1.0])], 3)
+    refuses("X", release_replicates, private, [np.array([np.nan, 1.0])], 3)
     assert private.accountant.total().epsilon == 0
     releases = release_replicates(private, [filtration], 4)
     assert len(releases) == len(private.accountant) == 4
@@ -159,8 +156,7 @@ def test_release_replicates_pay_two_budgets_or_none(filtration):
     )
     release_replicates(union, X, 4)
     assert (a.total().epsilon, b.total().epsilon) == (2.0, 8.0)
-    with pytest.raises(PrivacyBudgetExceeded):
-        release_replicates(union, X, 3)
+    refuses(None, release_replicates, union, X, 3, error=PrivacyBudgetExceeded)
     # The payment of the second is not spent either.
     assert (a.total().epsilon, b.total().epsilon) == (2.0, 8.0)
 
@@ -201,8 +197,7 @@ def test_release_replicates_cost_nothing_if_others_spend_first(filtration):
     budget = PrivacyAccountant(2.0)
     private = PrivatePersistence(0.5, accountant=budget)
     late = make_pipeline(Spender(budget, 0.1), private)
-    with pytest.raises(PrivacyBudgetExceeded):
-        release_replicates(late, [filtration], 4)
+    refuses(None, release_replicates, late, [filtration], 4, error=PrivacyBudgetExceeded)
     assert budget.spends()["what"].tolist() == ["something else"]
 
 
@@ -224,8 +219,7 @@ def test_planned_loss_of_two_handles_of_a_ledger_is_added(filtration, tmp_path):
     guarantee = PersistenceProfile(0.5).fit([filtration]).privacy_guarantee_
     plan = PlannedLoss(tuple(PlannedRelease("A", guarantee, 2, a) for a in (one, other)))
     for too_much in ((plan * 2).check, (plan * 2).pay):
-        with pytest.raises(PrivacyBudgetExceeded):
-            too_much()
+        refuses(None, too_much, error=PrivacyBudgetExceeded)
     assert len(one) == 0
     plan.pay()
     assert len(one) == 4 and other.remaining().epsilon == 0

@@ -286,6 +286,8 @@ MISTAKES = [
     ({"target": True}, "target must be a categorical or Boolean column"),
     ({"bounds": None, "X": table(20)[["kind"]]}, "beside others"),
     ({"bounds": (-3, 20), "X": TWICE}, "2 columns with the name 'kind'"),
+    ({"marginal_share": 1.0}, "marginal_share"),
+    ({"categories": [0, 1]}, "categories"),
     ({"method": "boxes"}, "target must be None with method='boxes'"),
     ({"method": "boxes", "target": None, "delta": 1e-6}, "delta must be 0 for boxes"),
     (
