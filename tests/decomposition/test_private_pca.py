@@ -24,7 +24,7 @@ from sklearn_dptda.privacy import (
     audit_epsilon,
     gaussian_mu,
 )
-from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, release_outer_products
+from sklearn_dptda.rows._moments import GaussianBudget, release_outer_products
 from sklearn_dptda.rows._rows import Rows
 from tests._refusals import refuses, refuses_unpaid
 from tests.cluster._tables import ODD_TABLES
@@ -199,19 +199,3 @@ def test_audit_of_outer_products_refutes_less_noise():
     }
     assert not audit_epsilon(one_release, *sides, **options).refutes(1.0)
     assert audit_epsilon(partial(one_release, factor=5.0), *sides, **options).refutes(1.0)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("delta", [1e-5, 0.0])
-def test_audit_of_private_pca_refutes_less_noise(delta, monkeypatch):
-    # One corner is added or removed, among rows at the opposite corner, in 300 runs per side. No
-    # audit of a whole fit comes near its bound, so the twin has a hundredth of the noise.
-    others = np.full((10, 2), -1.0)
-    sides = np.vstack([others, [[1.0, 1.0]]]), others
-    private = PrivatePCA(1, 1.0, delta, (-1, 1))
-    options = {"n_runs": 300, "delta": delta, "confidence": 1 - 1e-6, "random_state": 0}
-    assert not audit_epsilon(private, *sides, **options).refutes(1.0)
-    kind = LaplaceBudget if delta == 0 else GaussianBudget
-    honest = kind.scale
-    monkeypatch.setattr(kind, "scale", lambda *args: honest(*args) / 100)
-    assert audit_epsilon(private, *sides, **options).refutes(1.0)
