@@ -6,7 +6,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo
 from sklearn_dptda.privacy import NoiseWarning
-from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.rows._far_rows import _of_places, without_far_rows
 from sklearn_dptda.rows._rows import Box, Rows
 from tests.cluster._tables import seeded
@@ -23,16 +22,6 @@ def clusters(n, seed, far):
     X[wrong] = 300 * rng.standard_normal((wrong.sum(), 2))
     y[wrong] = -1
     return X, y
-
-
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_a_far_row_has_one_place(adjacency):
-    ways = 1 if adjacency == "add-remove" else 2
-    moved = []
-    for pair in row_neighbours(12, (-30 * np.ones(2), 30 * np.ones(2)), adjacency=adjacency):
-        counts = [_of_places(rows, LOW, HIGH) for rows in (pair.first, pair.second)]
-        moved.append(np.abs(counts[0] - counts[1]).sum())
-    assert max(moved) == ways
 
 
 def test_places_by_hand():

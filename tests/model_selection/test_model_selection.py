@@ -226,21 +226,6 @@ def test_planned_loss_of_two_handles_of_a_ledger_is_added(filtration, tmp_path):
 
 
 @pytest.mark.engines
-@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
-def test_release_replicates_lose_nothing_to_a_killed_process(filtration, tmp_path, backend):
-    accountant = PrivacyAccountant(6.0)
-    private = PersistenceProfile(0.5, accountant=accountant)
-    dying = make_pipeline(private, Fragile(str(tmp_path), os.getpid()))
-    with parallel_config(backend=backend):
-        releases = release_replicates(dying, [filtration, copy.deepcopy(filtration)], 12, n_jobs=2)
-    assert len(releases) == len(accountant) == 12 and accountant.remaining().epsilon == 0
-    # The successor releases what the dead process had drawn. Of two profiles of one cloud, one in
-    # 10^6 is equal, and of two pairs, one in 10^12.
-    drawn = pickle.loads((tmp_path / "seen.pickle").read_bytes())
-    assert sum(np.array_equal(drawn, release) for release in releases) == 1
-
-
-@pytest.mark.engines
 def test_release_replicates_pay_once_in_processes_that_are_killed(filtration, tmp_path):
     accountant = PrivacyAccountant(6.0, path=tmp_path / "ledger.db")
     hidden = Hidden(PrivatePersistence(0.5, accountant=accountant))
@@ -251,46 +236,44 @@ def test_release_replicates_pay_once_in_processes_that_are_killed(filtration, tm
 
 
 # Numbers of the calls in which workers die: before the draw, after it, and while the result leaves.
-DEATHS = {
-    "multiprocessing": [
-        ((0,), (), ()),
-        ((), (0,), ()),
-        ((), (), (0,)),
-        # The last release, and the last but one.
-        ((9,), (9,), (9,)),
-        # Again and again, but not so often that the engine is given up.
-        ((0, 1, 2), (), ()),
-        ((), (3, 4, 5), (6,)),
-    ],
-    "loky": [((), (2,), (5,))],
-}
+DEATHS = [
+    ("multiprocessing", ((), (0,), ()), pytest.mark.engines),
+    ("loky", ((), (2,), (5,)), pytest.mark.engines),
+    ("multiprocessing", ((0,), (), ()), pytest.mark.nightly),
+    ("multiprocessing", ((), (), (0,)), pytest.mark.nightly),
+    # The last release, and the last but one.
+    ("multiprocessing", ((9,), (9,), (9,)), pytest.mark.nightly),
+    # Again and again, but not so often that the engine is given up.
+    ("multiprocessing", ((0, 1, 2), (), ()), pytest.mark.nightly),
+    ("multiprocessing", ((), (3, 4, 5), (6,)), pytest.mark.nightly),
+]
 
 
-@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLeakWarning")
-@pytest.mark.parametrize("backend", DEATHS)
-def test_release_replicates_lose_nothing_to_any_death(filtration, tmp_path, backend):
-    for number, deaths in enumerate(DEATHS[backend]):
-        folders = [tmp_path / f"{number}-{place}" for place in ("before", "after", "leaving")]
-        for folder in folders:
-            folder.mkdir()
-        steps = [
-            Doomed(str(folder), os.getpid(), calls, leaving=folder is folders[-1])
-            for folder, calls in zip(folders, deaths, strict=True)
-        ]
-        accountant = PrivacyAccountant(6.0)
-        steps[1:1] = [PersistenceProfile(0.5, accountant=accountant)]
-        X = [filtration, copy.deepcopy(filtration)]
-        with parallel_config(backend=backend):
-            releases = release_replicates(make_pipeline(*steps), X, 12, n_jobs=2)
-        assert len(releases) == len(accountant) == 12 and accountant.remaining().epsilon == 0
-        for folder, calls in zip(folders, deaths, strict=True):
-            assert {file.name for file in folder.glob("died-*")} == {f"died-{i}" for i in calls}
-        # The successors release what the dead processes had drawn. Of two profiles of one cloud,
-        # one in 10^6 is equal, and of two pairs, one in 10^12.
-        for file in (file for folder in folders[1:] for file in folder.glob("died-*")):
-            drawn = pickle.loads(file.read_bytes())
-            assert sum(np.array_equal(drawn, release) for release in releases) == 1
+@pytest.mark.parametrize(
+    ("backend", "deaths"), [pytest.param(*case, marks=layer) for *case, layer in DEATHS]
+)
+def test_release_replicates_lose_nothing_to_any_death(filtration, tmp_path, backend, deaths):
+    folders = [tmp_path / place for place in ("before", "after", "leaving")]
+    for folder in folders:
+        folder.mkdir()
+    steps = [
+        Doomed(str(folder), os.getpid(), calls, leaving=folder is folders[-1])
+        for folder, calls in zip(folders, deaths, strict=True)
+    ]
+    accountant = PrivacyAccountant(6.0)
+    steps[1:1] = [PersistenceProfile(0.5, accountant=accountant)]
+    X = [filtration, copy.deepcopy(filtration)]
+    with parallel_config(backend=backend):
+        releases = release_replicates(make_pipeline(*steps), X, 12, n_jobs=2)
+    assert len(releases) == len(accountant) == 12 and accountant.remaining().epsilon == 0
+    for folder, calls in zip(folders, deaths, strict=True):
+        assert {file.name for file in folder.glob("died-*")} == {f"died-{i}" for i in calls}
+    # The successors release what the dead processes had drawn. Of two profiles of one cloud, one in
+    # 10^6 is equal, and of two pairs, one in 10^12.
+    for file in (file for folder in folders[1:] for file in folder.glob("died-*")):
+        drawn = pickle.loads(file.read_bytes())
+        assert sum(np.array_equal(drawn, release) for release in releases) == 1
 
 
 @pytest.mark.engines

@@ -170,21 +170,6 @@ def test_pipeline_guarantee_names_no_step_that_learns_nothing(pipeline):
 
 
 @pytest.mark.laws
-def test_pipeline_guarantee_holds_for_clouds_as_records():
-    features = make_pipeline(
-        DTMFiltration(0.3, bounds=(-1, 1), resolution=5),
-        CubicalPersistence(),
-        DiagramFeatures(value_range=(0, 1)),
-    )
-    pipeline = make_pipeline(features, DPLloyd(2, bounds=(0, 1)))
-    with warnings.catch_warnings(action="error", category=PrivacyLeakWarning):
-        assert pipeline_guarantee(pipeline.fit(CLOUDS)).holds
-    features.set_params(diagramfeatures__value_range=None)
-    with pytest.warns(PrivacyLeakWarning, match="DiagramFeatures learnt"):
-        pipeline.fit(CLOUDS)
-
-
-@pytest.mark.laws
 def test_pipeline_guarantee_counts_a_shared_box_once():
     accountant = PrivacyAccountant(10.0)
     both = FeatureUnion([(str(e), PrivatePersistence(e)) for e in (1.0, 2.0)])
