@@ -267,7 +267,10 @@ def test_fit_budget_noise_of_counts_covers_all_that_a_row_moves(adjacency, norm)
         before, after = np.zeros(8), np.zeros(8)
         before[:touched] = 1
         after[-touched:] = adjacency == "replace-one"
-        loss = length(before - after, norm) / source.scale_of_counts(touched, 0.25)
+        scale = source.scale_of_counts(touched, 0.25)
+        loss = length(before - after, norm) / scale
+        _, deviation = source.noisy_counts(np.zeros(8, dtype=np.int64), touched, 0.25)
+        assert deviation == pytest.approx({"l1": math.sqrt(2), "l2": 1}[norm] * scale)
         # A quarter of the epsilon, or half of the Gaussian parameter.
         assert loss == pytest.approx({"l1": 0.25, "l2": 0.5}[norm] * 0.5)
     # Counts are not rounded, however large the noise is.
