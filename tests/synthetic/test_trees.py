@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn_dptda.privacy import _warnings, zcdp_rho
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.synthetic import PrivateMeasure, _box_measure, _tree_measure
-from sklearn_dptda.utils._privacy_checks._border_checks import recorded
+from sklearn_dptda.utils._privacy_checks._border_checks import recorded, replayed
 from tests._refusals import refuses, refuses_unpaid
 
 KINDS = ["low", "high", "rare"]
@@ -143,6 +143,25 @@ def test_private_measure_of_tree_spends_epsilon(epsilon, delta, share, adjacency
         spent = sum(loss**2 / 8 for loss in choices) + sum(squares) * moved / 2
         total = zcdp_rho(epsilon, delta)
     assert total * (1 - 1e-9) < spent <= total * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"delta": 1e-6}, {"adjacency": "replace-one"}], ids=str)
+@pytest.mark.parametrize("number", range(4))
+def test_private_measure_of_tree_loses_at_most_its_promise(options, number):
+    # What enters each draw, for two tables that differ in a row, given the same earlier results.
+    X, other = table(60, number), table(1, 99 + number)
+    kept = X[1:] if options.get("adjacency") == "replace-one" else X
+    neighbour = pd.concat([kept, other], ignore_index=True)
+    private = measure(1.5, **options)
+    transcript, guarantee = replayed(private, X, neighbour)
+    assert max(transcript.moves) <= 1 + 1e-9
+    epsilon, rho = transcript.losses()
+    if "delta" in options:
+        assert 0 < rho <= zcdp_rho(1.5, 1e-6) * (1 + 1e-9) and guarantee.rho == pytest.approx(
+            zcdp_rho(1.5, 1e-6)
+        )
+    else:
+        assert 0 < epsilon <= 1.5 * (1 + 1e-9)
 
 
 def test_tree_scores_move_by_one_for_each_added_row():
