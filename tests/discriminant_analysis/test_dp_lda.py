@@ -323,6 +323,7 @@ MISTAKES = {
     "too few": (lambda: private().fit(X, Y[1:]), "40 in X, 39 in y"),
     "a table of labels": (lambda: private().fit(X, np.column_stack([Y, Y])), "1d array"),
     "one class": (lambda: private(1).fit(X, 0 * Y), "at least 2 labels"),
+    "classes in a table": (lambda: DPLinearDiscriminantAnalysis([[0, 1]]).fit(X, Y), "classes"),
     "chunks without classes": (
         lambda: DPLinearDiscriminantAnalysis().fit_chunks([(X, Y)]),
         "classes must be given",
