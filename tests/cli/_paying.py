@@ -70,6 +70,13 @@ def interrupted(*_, **__):
     raise KeyboardInterrupt
 
 
+def interrupt(monkeypatch, where, name, *options):
+    """Run a command, which Ctrl-C ends where it calls a function of the package."""
+    with monkeypatch.context() as patch:
+        patch.setattr(f"sklearn_dptda.{where}", interrupted)
+        assert call(name, *options) == 130
+
+
 LEDGER_OF_ONE = ("--ledger", "one.db", "--budget", "1", "1e-3")
 
 

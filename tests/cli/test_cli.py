@@ -1,4 +1,5 @@
-import json
+"""What is read from a file and refused in it, and the demonstration."""
+
 import re
 from functools import partial
 
@@ -11,95 +12,6 @@ from tests._refusals import failing, refuses
 from tests.cli._paying import failed, read_points
 
 POINTS = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
-
-
-@pytest.fixture(params=["csv", "header.csv", "txt", "npy", "npz", "parquet"])
-def path(request, tmp_path):
-    path = tmp_path / f"points.{request.param}"
-    if request.param == "csv":
-        np.savetxt(path, POINTS, delimiter=",")
-    elif request.param == "header.csv":
-        np.savetxt(path, POINTS, delimiter=",", header="x,y", comments="")
-    elif request.param == "txt":
-        np.savetxt(path, POINTS)
-    elif request.param == "npy":
-        np.save(path, POINTS)
-    elif request.param == "npz":
-        np.savez(path, points=POINTS)
-    else:
-        pandas = pytest.importorskip("pandas")
-        pandas.DataFrame(POINTS, columns=["x", "y"]).to_parquet(path)
-    return path
-
-
-def test_read_points_of_each_format(path):
-    how = {"header": True} if path.name == "points.header.csv" else {}
-    np.testing.assert_allclose(read_points(path, **how), POINTS)
-    np.testing.assert_allclose(read_points(path, columns=["1"], **how)[:, 0], POINTS[:, 1])
-
-
-def test_read_points_takes_a_first_row_with_a_gap_for_a_record(tmp_path):
-    path = tmp_path / "gap.csv"
-    path.write_text("0.1,NA\n1.5,2\n3,4\n")
-    refuses("has gaps", read_points, path)
-    path.write_text("\ufeff1.5,2\n3,4\n")
-    assert len(read_points(path)) == 2
-
-
-def run(tmp_path, *options):
-    np.save(tmp_path / "p.npy", POINTS)
-    arguments = ["diagram", str(tmp_path / "p.npy"), "-o", str(tmp_path / "out"), *options]
-    return main([*arguments, "--resolution", "15"])
-
-
-@pytest.mark.conformance
-def test_diagram_command_writes_its_release(tmp_path, capsys):
-    assert run(tmp_path, "--bounds", "-1", "1", "--epsilon", "2", "--m", "0.2") == 0
-    content = json.loads((tmp_path / "out" / "diagram.json").read_text())
-    assert content["guarantee"]["epsilon"] == 2 and not content["guarantee"]["seeded"]
-    assert set(content["diagrams"]) == {"H0", "H1"}
-    assert content["parameters"]["n_points"] == 300
-    assert (tmp_path / "out" / "diagram.png").stat().st_size > 5000
-    assert "differential privacy" in capsys.readouterr().out
-
-
-@pytest.mark.conformance
-def test_diagram_command_takes_bounds_per_coordinate(tmp_path):
-    options = ("--bounds", "-1", "1", "-2", "2", "--dimensions", "1", "--seed", "1")
-    assert run(tmp_path, *options) == 0
-    content = json.loads((tmp_path / "out" / "diagram.json").read_text())
-    assert content["parameters"]["bounds"] == [[-1, -2], [1, 2]]
-    assert content["guarantee"]["seeded"]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--bounds", "-1", "1", "2"), "--bounds takes 2 numbers"),
-        (("--bounds", "1", "-1"), "--bounds are crossed"),
-        (("--bounds", "-1", "1", "--epsilon", "0"), "--epsilon must be"),
-        (("--bounds", "-1", "1", "--max-distance", "0"), "--max-distance must be"),
-        (("--bounds", "-1", "1", "--epsilon", "inf"), "--epsilon must be"),
-        (("--bounds", "-1", "1", "--columns", "z"), "no column"),
-        (("--bounds", "-1", "1", "--dimensions", "0", "0"), "--dimensions has duplicates"),
-    ],
-)
-def test_diagram_command_refuses_mistakes_in_one_line(tmp_path, capsys, options, message):
-    error = failed(run(tmp_path, *options), capsys)
-    assert message in error and error.startswith("error: ") and "Traceback" not in error
-    assert not (tmp_path / "out").exists()
-
-
-def test_diagram_command_refuses_a_missing_file(tmp_path, capsys):
-    assert main(["diagram", str(tmp_path / "no.csv"), "--bounds", "0", "1"]) == 2
-    assert "there is no file" in capsys.readouterr().err
-
-
-def test_help_of_commands_teaches(capsys):
-    for command in ([], ["demo"], ["diagram"]):
-        refuses(None, main, [*command, "--help"], error=SystemExit)
-    text = capsys.readouterr().out
-    assert "choosing the numbers" in text and "one row" in text
 
 
 @pytest.mark.conformance

@@ -8,19 +8,18 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from importlib.resources import files
+from pathlib import Path
 
-import numpy as np
 import pytest
 
 import sklearn_dptda
 from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._read_points import read_table
 from sklearn_dptda.privacy import PrivacyAccountant
-from tests.cli._paying import failed
+from tests.cli._paying import PAYING, call, failed
 
-ROWS = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
-CLUSTER = ["cluster", "rows.npy", "--kind", "kmeans", "--n-clusters", "2", "--bounds", "-1", "1"]
-SYNTHESIZE = ["synthesize", "rows.npy", "--bounds", "-1", "1"]
+CLUSTER = ["cluster", "rows.npy", *PAYING["cluster"][0]]
+SYNTHESIZE = ["synthesize", "rows.npy", *PAYING["synthesize"][0]]
 LEDGER = ["--ledger", "l.db"]
 ENVIRONMENT = {
     **os.environ,
@@ -34,11 +33,9 @@ LIMIT = MEBIBYTE + (MEBIBYTE >> 1)
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.save("rows.npy", ROWS)
+def folder(folder):
     PrivacyAccountant(20.0, 1e-3, path="l.db")
-    return tmp_path
+    return folder
 
 
 def payments():
@@ -217,29 +214,12 @@ def test_output_folder_of_a_full_disk_is_refused_unpaid(folder, capsys):
 
 jsonschema = pytest.importorskip("jsonschema")
 SCHEMA = json.loads((files("sklearn_dptda") / "_cli" / "release.schema.json").read_text("utf-8"))
-LINES = "rows.npy --bounds 0 1 --epsilon 9"
-COMMANDS = {
-    "diagram": ["diagram", *LINES.split(), "--resolution", "9", "--clipped-share"],
-    "cloud": ["cloud", *LINES.split(), "--resolution", "9"],
-    "betti": ["betti", *LINES.split(), "--resolution", "9"],
-    "clusters": ["cluster", *LINES.split()],
-    "synthetic": ["synthesize", *LINES.split()],
-    "graph": ["graph", "edges.csv", "--nodes", "9", "--epsilon", "9"],
-    "bounds": ["bounds", "rows.npy", "--epsilon", "9"],
-}
 
 
-@pytest.fixture
-def written(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.save("rows.npy", np.random.default_rng(0).uniform(size=(400, 2)))
-    (tmp_path / "edges.csv").write_text("0,1\n1,2\n3,4\n")
-
-    def call(name, *more):
-        assert main([*COMMANDS[name], *more, "-o", "out"]) == 0
-        return json.loads((tmp_path / "out" / f"{name}.json").read_text())
-
-    return call
+def written(name, *options):
+    assert call(name, *options, "--epsilon", "9") == 0
+    (path,) = Path("out").glob("*.json")
+    return path.stem, json.loads(path.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -249,9 +229,9 @@ def schema():
 
 
 @pytest.mark.conformance
-@pytest.mark.parametrize("name", COMMANDS)
-def test_release_schema_fits_what_commands_write_and_no_more(name, written, schema):
-    document = written(name)
+@pytest.mark.parametrize("command", PAYING)
+def test_release_schema_fits_what_commands_write_and_no_more(command, folder, schema):
+    name, document = written(command, *["--clipped-share"] * (command == "diagram"))
     schema.validate(document)
     if name == "diagram":
         # Null stands for infinity: there may be no bound.
@@ -272,5 +252,5 @@ def test_release_schema_fits_what_commands_write_and_no_more(name, written, sche
 
 @pytest.mark.conformance
 @pytest.mark.parametrize("kind", ["mixture", "kmeans", "tree", "cube"])
-def test_release_schema_fits_all_kinds_of_clusters(kind, written, schema):
-    schema.validate(written("clusters", "--kind", kind))
+def test_release_schema_fits_all_kinds_of_clusters(kind, folder, schema):
+    schema.validate(written("cluster", "--kind", kind)[1])

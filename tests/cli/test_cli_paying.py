@@ -83,6 +83,10 @@ def test_paying_command_refuses_bad_records_unpaid(name, folder, capsys):
 
 MISTAKES = [
     ("diagram", ["--ledger", "no.db"], "there is no ledger no.db: pass --budget EPSILON"),
+    ("diagram", ["--bounds", "-1", "1", "2"], "--bounds takes 2 numbers"),
+    ("diagram", ["--max-distance", "0"], "--max-distance must be"),
+    ("diagram", ["--columns", "z"], "no column"),
+    ("diagram", ["--dimensions", "0", "0"], "--dimensions has duplicates"),
     ("bounds", ["--budget", "3"], "--budget needs a ledger"),
     ("bounds", ["--ledger", "l.db", "--budget", "1", "2", "3"], "--budget takes EPSILON"),
     ("bounds", ["--ledger", "l.db", "--budget", "-1"], "--budget: epsilon must be a positive"),

@@ -13,21 +13,14 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.synthetic import PrivateMeasure
 from tests._refusals import failing
-from tests.cli._paying import failed
+from tests.cli._paying import PAYING, failed, quickly
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.uniform(-1, 1, size=(400, 2))
 # Nobody's rows are adjacent.
 IDS = RNG.permutation(np.repeat([f"p{j}" for j in range(80)], 5))
 
-COMMANDS = {
-    "diagram": "--bounds -1 1 --resolution 9 --m 0.3",
-    "cloud": "--bounds -1 1 --resolution 9 --m 0.3",
-    "betti": "--bounds -1 1 --resolution 9 --m 0.3 --threshold 0.1",
-    "cluster": "--bounds -1 1 --kind kmeans --n-clusters 2 --delta 0",
-    "synthesize": "--header --bounds -1 1",
-    "bounds": "--epsilon 1 --start -9 9",
-}
+MORE = {"cluster": ["--delta", "0"], "synthesize": ["--header"]}
 
 
 def write(path, points=POINTS, ids=IDS):
@@ -43,7 +36,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def call(name, *options):
-    return main([name, "visits.csv", *COMMANDS[name].split(), *options, "-o", "out"])
+    return main([name, "visits.csv", *quickly(name, *MORE.get(name, []), *options), "-o", "out"])
 
 
 def written(folder):
@@ -52,7 +45,7 @@ def written(folder):
 
 
 @pytest.mark.conformance
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", sorted(PAYING.keys() - {"graph"}))
 def test_groups_option_makes_one_person_the_unit(name, folder, capsys):
     budget = ["--ledger", "l.db", "--budget", "9", "1e-3"]
     assert call(name, "--groups", "patient", "--dry-run", *budget) == 0
@@ -68,53 +61,30 @@ def test_groups_option_makes_one_person_the_unit(name, folder, capsys):
     assert len(PrivacyAccountant.open("l.db")) == 1
 
 
-def people(points=POINTS, ids=IDS):
-    return [points[ids == who] for who in np.unique(ids)]
-
-
-def diagram():
+@pytest.mark.conformance
+def test_groups_option_releases_the_diagrams_of_people(folder):
     dtm = DTMFiltration(0.3, bounds=(-1, 1), resolution=9, max_distance="private", groups=True)
+    people = [POINTS[who == IDS] for who in np.unique(IDS)]
     private = PrivatePersistence(1.0, random_state=0)
-    return private.fit_transform(dtm.fit_transform([people()]))[0]
+    (expected,) = private.fit_transform(dtm.fit_transform([people]))
+    assert call("diagram", "--groups", "patient", "--seed", "0") == 0
+    for found, diagram in zip(written(folder)["diagrams"].values(), expected, strict=True):
+        np.testing.assert_allclose(np.reshape(found, (-1, 2)), diagram)
 
 
 @pytest.mark.conformance
 @pytest.mark.parametrize(
-    ("name", "field", "expected"),
+    ("name", "field", "private", "attribute"),
     [
-        ("diagram", lambda found: [found["diagrams"][q] for q in ("H0", "H1")], diagram),
-        (
-            "cluster",
-            lambda found: found["means"],
-            lambda: (
-                DPLloyd(2, delta=0.0, bounds=(-1, 1), random_state=0)
-                .fit(POINTS, groups=IDS)
-                .cluster_centers_
-            ),
-        ),
-        (
-            "synthesize",
-            lambda found: found["private_number_of_rows"],
-            lambda: (
-                PrivateMeasure(bounds=(-1, 1), random_state=0).fit(POINTS, groups=IDS).n_samples_
-            ),
-        ),
-        (
-            "bounds",
-            lambda found: found["bounds"],
-            lambda: (
-                PrivateBounds(epsilon=1.0, start=(-9, 9), adjacency="replace-one", random_state=0)
-                .fit(POINTS, groups=IDS)
-                .bounds_
-            ),
-        ),
+        ("cluster", "means", DPLloyd(2, delta=0.0, bounds=(-1, 1)), "cluster_centers_"),
+        ("synthesize", "private_number_of_rows", PrivateMeasure(bounds=(-1, 1)), "n_samples_"),
+        ("bounds", "bounds", PrivateBounds(1.0, start=(-9, 9), adjacency="replace-one"), "bounds_"),
     ],
 )
-def test_groups_option_releases_as_the_estimators(name, field, expected, folder):
+def test_groups_option_releases_as_the_estimators(name, field, private, attribute, folder):
     assert call(name, "--groups", "patient", "--seed", "0") == 0
-    found, same = field(written(folder)), expected()
-    for one, other in zip(found, same, strict=True) if name == "diagram" else [(found, same)]:
-        np.testing.assert_allclose(np.reshape(one, np.shape(other)), other)
+    private.set_params(random_state=0).fit(POINTS, groups=IDS)
+    np.testing.assert_allclose(written(folder)[field], getattr(private, attribute))
 
 
 @pytest.mark.conformance

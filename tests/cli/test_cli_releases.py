@@ -10,18 +10,14 @@ from pathlib import Path
 import gudhi
 import numpy as np
 import pytest
-from scipy.io import mmwrite
-from scipy.sparse import coo_array, load_npz, save_npz
 
 import sklearn_dptda
 from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._diagram_commands import _summary
-from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._main import COMMANDS
 from sklearn_dptda._cli._output import write_json
-from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
-from tests.cli._paying import ADJACENCY, LEDGER_OF_ONE, PAYING, ROWS, UPPER, call, failed, quickly
+from tests.cli._paying import LEDGER_OF_ONE, PAYING, ROWS, UPPER, call, failed, quickly
 
 
 @pytest.mark.conformance
@@ -119,13 +115,19 @@ def test_cluster_command_of_each_kind_writes_columns_and_noise(kind, folder, cap
 
 
 @pytest.mark.conformance
-def test_cluster_command_writes_names_if_one_of_them_was_typed(folder, capsys):
-    np.savetxt("rows.csv", np.c_[ROWS, ROWS], delimiter=",", header="Ann,Bob,c,d", comments="")
-    command = ["cluster", "rows.csv", *PAYING["cluster"][0], "--columns", "3", "c", "-o", "out"]
-    assert main(command) == 0
-    header = (folder / "out" / "clusters.csv").read_text().splitlines()[0]
-    # A typed name says that the first line contains names, which are public.
-    assert header == "component,cluster,weight,mean_d,mean_c"
+@pytest.mark.parametrize(
+    ("header", "options", "expected"),
+    [
+        # A typed name says that the first line contains names, which are public.
+        ("Ann,Bob,c,d", ["--columns", "3", "c"], "component,cluster,weight,mean_d,mean_c"),
+        # Behind the prefix, a sign begins no formula.
+        ("=1+1,b,c,d", ["--header"], "component,cluster,weight,mean_=1+1,mean_b,mean_c,mean_d"),
+    ],
+)
+def test_cluster_command_writes_the_names_of_columns(header, options, expected, folder):
+    np.savetxt("rows.csv", np.c_[ROWS, ROWS], delimiter=",", header=header, comments="")
+    assert main(["cluster", "rows.csv", *PAYING["cluster"][0], *options, "-o", "out"]) == 0
+    assert (folder / "out" / "clusters.csv").read_text().splitlines()[0] == expected
 
 
 @pytest.mark.conformance
@@ -178,14 +180,6 @@ def test_refuse_formulas_in_columns_and_categories_unpaid(text, folder, capsys):
 
 
 @pytest.mark.conformance
-def test_cluster_command_writes_columns_that_are_no_formulas(folder):
-    np.savetxt("rows.csv", ROWS, delimiter=",", header="=1+1,b", comments="")
-    assert main(["cluster", "rows.csv", "--header", *PAYING["cluster"][0], "-o", "out"]) == 0
-    header = (folder / "out" / "clusters.csv").read_text(encoding="utf-8").splitlines()[0]
-    assert header == "component,cluster,weight,mean_=1+1,mean_b"
-
-
-@pytest.mark.conformance
 def test_synthesize_command_writes_categories_unchanged(folder):
     signs = ["+", "-", "-1", "+2.5e-3", "1=2"]
     with open("t.csv", "w", newline="", encoding="utf-8") as file:
@@ -196,35 +190,6 @@ def test_synthesize_command_writes_categories_unchanged(folder):
         assert {row[0] for row in csv.reader(file)} == {"sign", *signs}
     # The command reads its own output.
     assert main(["synthesize", "out/synthetic.csv", *command, "-o", "again"]) == 0
-
-
-def test_synthesize_command_quotes_no_value_beyond_its_list(folder, capsys):
-    (folder / "people.csv").write_text("job,x\ncook,1\nsecret,2\n")
-    options = ["--header", "--categories", "job=cook", "--ledger", "l.db", "--budget", "5"]
-    error = failed(main(["synthesize", "people.csv", *options]), capsys)
-    assert "not in its list of categories" in error and "secret" not in error
-    assert not (folder / "l.db").exists()
-
-
-@pytest.mark.conformance
-def test_read_graph_of_each_format(folder):
-    ends = np.argwhere(UPPER)
-    save_npz("sparse.npz", coo_array(ADJACENCY))
-    np.savez("dense.npz", ADJACENCY)
-    mmwrite("graph.mtx", coo_array(ADJACENCY), symmetry="symmetric")
-    np.savetxt("edges.csv", np.r_[ends, ends[:5, ::-1]], fmt="%d", delimiter=",")
-    np.savetxt("edges.txt", ends, fmt="%d", header="a b", comments="")
-    for name in ("graph.npy", "sparse.npz", "dense.npz", "graph.mtx"):
-        np.testing.assert_array_equal(read_graph(name).toarray(), ADJACENCY)
-    for name, header in (("edges.csv", None), ("edges.txt", True)):
-        fitted = EdgeFlip(math.inf, nodes=30).fit(edges := read_graph(name, 30, header=header))
-        np.testing.assert_array_equal(fitted.transform(edges).toarray(), ADJACENCY)
-    directed = EdgeFlip(math.inf, nodes=31, directed=True)
-    assert directed.fit_transform(read_graph("edges.csv", 31)).sum() == len(ends) + 5
-    assert main(["graph", "edges.csv", "--nodes", "30", "--epsilon", "20", "-o", "out"]) == 0
-    noisy = load_npz("out/graph.npz")
-    # Each of 435 pairs is flipped with probability 2e-9.
-    np.testing.assert_array_equal(noisy.toarray(), ADJACENCY)
 
 
 def test_graph_command_refuses_broken_graphs_in_one_line(folder, capsys):

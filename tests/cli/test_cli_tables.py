@@ -22,13 +22,7 @@ from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._read_points import read_table
 from tests._fragile import wait_until
 from tests._refusals import failing, refuses
-from tests.cli._paying import failed, read_points
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+from tests.cli._paying import read_points
 
 
 @pytest.fixture
@@ -325,8 +319,7 @@ BOX = ("--bounds", "-2", "2", "--epsilon", "50", "--resolution", "21", "-o", "ou
 
 
 @pytest.fixture
-def rings(tmp_path, monkeypatch, rng):
-    monkeypatch.chdir(tmp_path)
+def rings(folder, rng):
     angles = rng.uniform(0, 2 * np.pi, 600)
     ring = np.c_[np.cos(angles), np.sin(angles)]
     cells = ring.astype(object)
@@ -373,30 +366,21 @@ def test_diagram_command_drops_incomplete_rows(rings, capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("words", "message"),
     [
-        (["--fill", "z=1"], "there is no column 'z' among the 2 columns"),
-        (["--fill", "1", "2"], "one VALUE for all columns"),
-        (["--fill", "x=word"], "is not numeric everywhere"),
-        ([], "use --fill with public constants"),
-        (["--scale", "0"], "--scale takes positive, finite numbers"),
-        (["--scale", "1", "2", "3", "--drop-incomplete"], "--scale takes 1 number, or one for"),
+        ("ring.csv --header --fill z=1", "there is no column 'z' among the 2 columns"),
+        ("ring.csv --header --fill 1 2", "one VALUE for all columns"),
+        ("ring.csv --header --fill x=word", "is not numeric everywhere"),
+        ("ring.csv --header", "use --fill with public constants"),
+        ("ring.csv --header --scale 0", "--scale takes positive, finite numbers"),
+        ("ring.csv --header --scale 1 2 3 --fill 0", "--scale takes 1 number, or one for"),
+        ("empty.npy --drop-incomplete", "no row is complete"),
+        ("empty.npy --fill word", "the file holds numbers"),
     ],
 )
-def test_diagram_command_refuses_bad_fill_and_scale_unpaid(options, message, rings, capsys):
-    paying = ["--ledger", "l.db", "--budget", "99"]
-    assert message in failed(
-        main(["diagram", "ring.csv", "--header", *BOX, *paying, *options]), capsys
-    )
-    assert not os.path.exists("l.db")
-
-
-def test_diagram_command_refuses_a_file_without_complete_rows(rings, capsys):
+def test_diagram_command_refuses_bad_fill_and_scale_unpaid(words, message, rings, refused):
     np.save("empty.npy", np.full((5, 2), np.nan))
-    assert main(["diagram", "empty.npy", *BOX, "--drop-incomplete"]) == 2
-    assert "no row is complete" in capsys.readouterr().err
-    assert main(["diagram", "empty.npy", *BOX, "--fill", "word"]) == 2
-    assert "the file holds numbers" in capsys.readouterr().err
+    assert message in refused("diagram", *words.split(), *BOX[:-2])
 
 
 @pytest.mark.conformance

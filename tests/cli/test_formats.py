@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.io import mmwrite, savemat
-from scipy.sparse import coo_array, load_npz
+from scipy.sparse import coo_array, load_npz, save_npz
 
 import sklearn_dptda
 from sklearn_dptda.__main__ import main
@@ -217,12 +217,14 @@ def write_graphml(path):
     networkx.write_graphml(graph, path)
 
 
+MATRIX = np.zeros((9, 9))
+for a, b in EDGES:
+    MATRIX[a, b] = MATRIX[b, a] = 1
+
+
 def write_matrix(path):
-    matrix = np.zeros((9, 9))
-    for a, b in EDGES:
-        matrix[a, b] = matrix[b, a] = 1
     target = io.BytesIO()
-    mmwrite(target, coo_array(matrix))
+    mmwrite(target, coo_array(MATRIX))
     raw = target.getvalue()
     path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
 
@@ -240,6 +242,9 @@ NETWORK_FILES = {
     "a.mtx": write_matrix,
     "a.mtx.gz": write_matrix,
     "a.npy": lambda p: np.save(p, EDGES),
+    "matrix.npy": lambda p: np.save(p, MATRIX),
+    "dense.npz": lambda p: np.savez(p, MATRIX),
+    "sparse.npz": lambda p: save_npz(p, coo_array(MATRIX)),
     "a.ncol": lambda p: p.write_text(mixed(" ")),
     "a.csv": lambda p: p.write_text(mixed(",")),
     "a.tsv": lambda p: p.write_text(mixed("\t")),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPTree
+from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon, gaussian_mu
 from sklearn_dptda.published import DPCube
 from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights
@@ -103,6 +104,8 @@ ESTIMATORS = [
     DPLloyd(1, EPSILON, 0.0, (-1, 1), n_iter=1),
     DPTree(1, EPSILON, DELTA, (-1, 1), max_depth=1),
     DPCube(1, EPSILON, DELTA, (-1, 1)),
+    PrivatePCA(1, EPSILON, DELTA, (-1, 1)),
+    PrivatePCA(1, EPSILON, 0.0, (-1, 1)),
 ]
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -22,15 +21,13 @@ from sklearn_dptda.published._dp_cube import (
     LARGEST_COST,
     Candidates,
     CountedRows,
-    search,
     set_costs,
     swap_costs,
 )
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget
 from sklearn_dptda.rows._rows import Rows
-from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from tests._refusals import failing, refuses, refuses_unpaid
-from tests.cluster._tables import ODD_TABLES, case, seeded, share_of
+from tests.cluster._tables import ODD_TABLES, case
 
 KINDS = [DPLloyd, DPTree, DPCube]
 BOX = (-15, 15)
@@ -39,21 +36,6 @@ BOX = (-15, 15)
 @pytest.fixture(scope="module")
 def blobs():
     return make_blobs(5000, centers=5, n_features=3, random_state=3)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.parametrize(("epsilon", "delta"), [(math.inf, 1e-6), (2.0, 1e-6), (2.0, 0.0)])
-def test_private_kmeans_finds_blobs(kind, adjacency, epsilon, delta, blobs):
-    X, y = blobs
-    scores = []
-    for seed in range(3):
-        private = kind(5, epsilon, delta, BOX, adjacency=adjacency, random_state=seed)
-        scores.append(adjusted_rand_score(y, private.fit_predict(X)))
-        assert private.weights_.sum() == pytest.approx(1.0)
-    # Lloyd's steps may end in a local minimum, with or without noise.
-    assert np.median(scores) > 0.85
 
 
 @pytest.mark.parametrize("options", [{}, {"covariance_share": 0.5}])
@@ -249,20 +231,6 @@ def test_swap_costs_move_by_the_cost_of_a_record(rng):
     twins = [CountedRows.of(Rows.of_array(Y), Y.min(axis=0), Y.max(axis=0)) for Y in tables]
     moved = np.subtract(*(swap_costs(candidates, rows, chosen) for rows in twins))
     assert moved.min() < 0 or moved.max() > LARGEST_COST
-
-
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_search_declares_the_largest_cost_and_spends_its_share(adjacency, rng):
-    candidates = Candidates(rng.normal(size=(20, 3)), 1.0)
-    rows = CountedRows(rng.normal(size=(40, 3)), np.ones(40))
-    for norm in ("l1", "l2"):
-        budget = seeded(norm, 0, adjacency=adjacency)
-        compute = partial(search, candidates, rows, [1, 5], 3, budget, 0.3)
-        draws = recorded(compute).crossings
-        # A replaced row may lower some costs and raise others.
-        directions = 1 if adjacency == "add-remove" else 2
-        assert [draw.sensitivity for draw in draws] == [directions * LARGEST_COST] * 4
-        assert share_of(draws, budget) == pytest.approx(0.3, rel=1e-9)
 
 
 def test_candidates_costs_are_squared_distances_cut_off(rng):

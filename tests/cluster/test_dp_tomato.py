@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_blobs, make_circles, make_moons
+from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPToMATo, _dp_tomato, _grid_peaks
@@ -22,7 +22,6 @@ from sklearn_dptda.cluster._grid_peaks import (
     smoothed_heights,
     stabilise,
 )
-from sklearn_dptda.datasets import make_rings, make_shapes, make_spirals
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from tests._refusals import refuses_unpaid
@@ -31,55 +30,6 @@ from tests._refusals import refuses_unpaid
 def box(X):
     margin = 0.05 * (X.max(axis=0) - X.min(axis=0))
     return X.min(axis=0) - margin, X.max(axis=0) + margin
-
-
-SHAPES = {
-    "moons": (make_moons, {"noise": 0.07}, 2, 0.5, 0.99, 0.99),
-    "circles": (make_circles, {"noise": 0.05, "factor": 0.4}, 2, 0.5, 0.99, 0.99),
-    "spirals": (make_spirals, {"noise": 0.02}, 2, 1.0, 0.99, 0.85),
-    "blobs": (make_blobs, {"centers": 5, "cluster_std": 0.8}, 5, 0.5, 0.95, 0.95),
-    "five shapes": (make_shapes, {"noise": 0.05}, 5, 1.0, 0.95, 0.95),
-}
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", SHAPES)
-def test_dp_tomato_finds_shapes(name):
-    make, options, k, epsilon, known, unknown = SHAPES[name]
-    X, y = make(10_000, random_state=3, **options)
-    for n_clusters, least in ((k, known), (None, unknown)):
-        scores = [
-            adjusted_rand_score(
-                y, DPToMATo(n_clusters, epsilon, box(X), random_state=s).fit_predict(X)
-            )
-            for s in range(5)
-        ]
-        assert np.mean(scores) >= least
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("noise", [0.03, 0.1])
-def test_dp_tomato_finds_linked_rings(noise):
-    X, y = make_rings(10_000, radii=(1, 1, 1), n_features=3, noise=noise, random_state=0)
-    for seed in range(3):
-        private = DPToMATo(3, 1.0, box(X), random_state=seed).fit(X)
-        assert adjusted_rand_score(y, private.predict(X)) >= 0.99
-
-
-@pytest.mark.nightly
-def test_dp_tomato_finds_blobs_of_few_rows():
-    X, y = make_blobs(1000, centers=5, cluster_std=0.8, random_state=3)
-    for n_clusters in (5, None):
-        private = DPToMATo(n_clusters, 1.0, box(X), random_state=0).fit(X)
-        assert adjusted_rand_score(y, private.predict(X)) >= 0.95
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("n", [1000, 10_000])
-def test_dp_tomato_finds_one_cluster_in_one_cloud(n, rng):
-    for X in (rng.normal(size=(n, 2)), rng.uniform(size=(n, 2))):
-        found = [DPToMATo(None, 1.0, box(X), random_state=s).fit(X).n_clusters_ for s in range(5)]
-        assert found == [1] * 5
 
 
 @pytest.fixture
@@ -300,9 +250,6 @@ def test_dp_tomato_predicts_labels_of_cells():
     assert private.predict(private.cluster_centers_).tolist() == [0, 1]
     far = np.array([[100.0, -100.0]])
     assert private.predict(far) == private.cell_labels_[-1, 0]
-    parts = DPToMATo(2, 2.0, ([-1.5, -1], [2.5, 1.5]), random_state=0)
-    parts.fit_chunks(np.array_split(X, 7))
-    assert np.array_equal(parts.counts_, private.counts_)
 
 
 def under_noise(rng, n_noise=800):
@@ -355,35 +302,6 @@ def test_dp_tomato_labels_no_fringes_as_background(seed):
     assert (found[:2000] == -1).mean() <= 0.1
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("options", [{"cluster_std": [1.0, 2.5, 0.5]}, {"cluster_std": 1.0}])
-def test_dp_tomato_finds_blobs_of_unequal_spread(options):
-    X, y = make_blobs(5000, random_state=170, **options)
-    for seed in range(3):
-        private = DPToMATo(epsilon=1.0, bounds=box(X), random_state=seed).fit(X)
-        assert private.n_clusters_ == 3
-        assert adjusted_rand_score(y, private.predict(X)) >= 0.85
-
-
-@pytest.mark.nightly
-def test_dp_tomato_finds_fifteen_clusters():
-    centers = [(i, j) for i in range(5) for j in range(3)]
-    X, y = make_blobs(5000, centers=centers, cluster_std=0.15, random_state=0)
-    private = DPToMATo(epsilon=1.0, bounds=box(X), random_state=0).fit(X)
-    assert private.n_clusters_ == 15
-    assert adjusted_rand_score(y, private.predict(X)) >= 0.95
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("width", [0.02, 0.1])
-def test_dp_tomato_keeps_curves_whole(width, rng):
-    turn = rng.uniform(0, 2 * np.pi, 10_000)
-    ring = np.column_stack([np.cos(turn), np.sin(turn)]) + width * rng.normal(size=(10_000, 2))
-    for seed in range(3):
-        private = DPToMATo(epsilon=1.0, bounds=(-1.5, 1.5), random_state=seed).fit(ring)
-        assert private.n_clusters_ == 1
-
-
 @pytest.mark.laws
 def test_dp_tomato_depends_on_the_counts_alone(rng):
     X, _ = make_moons(3000, noise=0.07, random_state=0)
@@ -413,14 +331,6 @@ def test_dp_tomato_diagram_is_in_the_order_of_clusters():
     lengths = private.diagram_[:, 0] - private.diagram_[:, 1]
     assert (np.diff(lengths) <= 0).all() and lengths[-1] >= 0
     assert lengths[private.n_clusters_ - 1] > 2 * lengths[private.n_clusters_]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("d", [1, 3, 4, 6])
-def test_dp_tomato_finds_clusters_in_other_dimensions(d):
-    X, y = make_blobs(8000, n_features=d, centers=[[-6.0] * d, [6.0] * d], random_state=0)
-    private = DPToMATo(None, 1.0, (-12, 12), random_state=0).fit(X)
-    assert adjusted_rand_score(y, private.predict(X)) > 0.98
 
 
 @pytest.mark.parametrize(
@@ -555,41 +465,6 @@ def test_dp_tomato_has_cells_in_columns_that_are_nearly_constant(rng):
     assert wide.counts_.size <= 2 * 48**2
     four_to_one = DPToMATo(n_bins=8, units=[0.25, 1], bounds=(-1, 1), random_state=0)
     assert four_to_one.fit(np.c_[x, x]).counts_.shape == (16, 4)
-
-
-@pytest.mark.laws
-def test_dp_tomato_has_cubes_unless_the_caller_says_otherwise():
-    # Arcs in a row, five times as long as high, under background points.
-    rng = np.random.default_rng(0)
-    scores = {}
-    for seed in range(5):
-        y, turn = rng.integers(0, 4, 5000), rng.uniform(0, np.pi, 5000)
-        arcs = np.c_[np.cos(turn), np.sin(turn)] * (1 + 0.05 * rng.standard_normal((5000, 1)))
-        X = np.concatenate(
-            [arcs + np.outer(y, [2.5, 0]), rng.uniform([-1.5, -0.5], [9, 1.6], (800, 2))]
-        )
-        tight = X.min(axis=0), X.max(axis=0)
-        for name, options in (
-            ("alike", {"bounds": (-2, 9.5)}),
-            ("tight", {"bounds": tight}),
-            ("unlike", {"bounds": tight, "units": "bounds"}),
-            ("lengths", {"bounds": tight, "units": [1, 1]}),
-        ):
-            private = DPToMATo(4, 1.0, random_state=seed, **options).fit(X)
-            scores.setdefault(name, []).append(adjusted_rand_score(y, private.predict(X[:5000])))
-    medians = {name: np.median(each) for name, each in scores.items()}
-    cubes = min(medians["alike"], medians["tight"], medians["lengths"])
-    assert cubes > 0.8 > 0.75 > medians["unlike"]
-
-
-@pytest.mark.nightly
-def test_dp_tomato_finds_thin_curves_in_a_long_box():
-    # With cells twice as long as high, a curve that runs along them is counted twice, and rings
-    # have two peaks each.
-    X, y = make_rings(10_000, radii=(1, 1, 1), n_features=3, noise=0.05, random_state=0)
-    ends = [-2.5, -1.25, -1.25], [2.5, 1.25, 1.25]
-    found = [DPToMATo(None, 2.0, ends, random_state=s).fit(X) for s in range(3)]
-    assert [adjusted_rand_score(y, private.predict(X)) > 0.98 for private in found] == [True] * 3
 
 
 @pytest.mark.usefixtures("peaks_at_once")

@@ -6,7 +6,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo
 from sklearn_dptda.privacy import NoiseWarning
-from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.rows._far_rows import _of_places, without_far_rows
 from sklearn_dptda.rows._rows import Box, Rows
 from tests.cluster._tables import seeded
@@ -23,16 +22,6 @@ def clusters(n, seed, far):
     X[wrong] = 300 * rng.standard_normal((wrong.sum(), 2))
     y[wrong] = -1
     return X, y
-
-
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_a_far_row_has_one_place(adjacency):
-    ways = 1 if adjacency == "add-remove" else 2
-    moved = []
-    for pair in row_neighbours(12, (-30 * np.ones(2), 30 * np.ones(2)), adjacency=adjacency):
-        counts = [_of_places(rows, LOW, HIGH) for rows in (pair.first, pair.second)]
-        moved.append(np.abs(counts[0] - counts[1]).sum())
-    assert max(moved) == ways
 
 
 def test_places_by_hand():
@@ -115,16 +104,15 @@ def test_chunks_have_the_same_result():
     np.testing.assert_array_equal(whole.cluster_centers_, parts.cluster_centers_)
 
 
-def test_rows_beyond_given_bounds_are_clipped():
-    # Rows outside given bounds count as if they were at these.
-    X, _ = clusters(5000, 0, 0.2)
-    with pytest.warns(NoiseWarning, match=r"lie outside the bounds and are clipped to them:"):
-        DPLloyd(3, 4.0, bounds=([-2, -2], [6, 6]), random_state=0).fit(X)
-
-
-def test_the_warning_says_what_is_left_out():
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        # Rows outside given bounds count as if they were at these.
+        (([-2, -2], [6, 6]), "and are clipped to them:"),
+        (None, ".* clipped to them, or left out"),
+    ],
+)
+def test_the_warning_says_what_is_clipped_or_left_out(bounds, said):
     X, _ = clusters(5000, 0, 0.15)
-    with pytest.warns(
-        NoiseWarning, match=r"\d+% of the rows lie outside .* clipped to them, or left out"
-    ):
-        DPLloyd(3, 8.0, random_state=0).fit(X)
+    with pytest.warns(NoiseWarning, match=rf"\d+% of the rows lie outside the bounds {said}"):
+        DPLloyd(3, 8.0, bounds=bounds, random_state=0).fit(X)

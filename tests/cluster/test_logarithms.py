@@ -5,10 +5,9 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPToMATo, DPTree, MorseMerging
-from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.published import DPCube
 from sklearn_dptda.rows._rows import Rows
-from sklearn_dptda.rows._sizes import Logarithms, Sizes, _of_sizes
+from sklearn_dptda.rows._sizes import Logarithms, Sizes
 from tests.cluster._tables import seeded
 
 
@@ -50,15 +49,6 @@ def test_noise_alone_has_no_logarithms_and_no_size():
     sizes = Sizes.release(Rows.of_array(X), seeded("l2", 0), 1e-4)
     assert not sizes.scales().any()
     assert (sizes.largest() == 1).all()
-
-
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_a_row_has_one_size_in_each_column(adjacency):
-    bounds = -1e9 * np.ones(3), 1e9 * np.ones(3)
-    ways = 1 if adjacency == "add-remove" else 2
-    for pair in row_neighbours(12, bounds, adjacency=adjacency):
-        moved = np.abs(_of_sizes(pair.first) - _of_sizes(pair.second))
-        assert moved.sum() <= 3 * ways and moved.max() <= ways, pair.name
 
 
 def test_logarithms_and_their_inverse():

@@ -83,17 +83,6 @@ def test_integers_are_treated_as_floats_where_values_may_be_missing(name, missin
     assert max(moves) == 0
 
 
-@each_kind
-def test_count_of_missing_values_declares_each_column(name):
-    X, gaps, y = blobs(300)
-    gaps[:, 1] = X[:, 1]
-    transcript = recorded(lambda: KINDS[name](gaps, y, missing=[0, 2], epsilon=1.0))
-    counts = np.isnan(gaps).sum(axis=0)[[0, 2]]
-    (draw,) = [c for c in transcript.crossings if _is_count(c, counts)]
-    # A row without any value adds one to both counts.
-    assert draw.sensitivity == pytest.approx(math.sqrt(2) * _steps(draw, counts))
-
-
 @pytest.mark.parametrize(("delta", "left"), [(1e-6, math.sqrt(0.99)), (0.0, 0.97)])
 def test_count_of_missing_values_is_taken_off_the_budget(delta, left):
     # A hundredth of the zCDP, or three hundredths of epsilon, as the constants say.
@@ -109,15 +98,6 @@ def test_count_of_missing_values_is_taken_off_the_budget(delta, left):
     assert np.size(counted[first].statistic[0]) == 3
     # The next draw is the one that has taken this place without the count.
     assert rates[1][first + 1] == pytest.approx(left * rates[0][first], rel=1e-6)
-
-
-def _steps(draw, counts):
-    return np.asarray(draw.statistic[0]).ravel()[0] / counts[0]
-
-
-def _is_count(draw, counts):
-    values = np.asarray(draw.statistic[0]).ravel() if isinstance(draw.statistic, tuple) else []
-    return len(values) == 2 and values[0] * counts[1] == values[1] * counts[0] > 0
 
 
 def test_missing_share_is_exact_without_noise():
@@ -302,18 +282,8 @@ def test_cluster_command_keeps_missing_cells(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     _, gaps, _ = blobs(900, share=0.2)
     pd.DataFrame(gaps, columns=["a", "b", "c"]).to_csv("t.csv", index=False, na_rep="NA")
-    words = [
-        "cluster",
-        "t.csv",
-        "--header",
-        "--bounds",
-        "-12",
-        "12",
-        "--epsilon",
-        "500",
-        "-o",
-        "out",
-    ]
+    words = ["cluster", "t.csv", "--header", "--bounds", "-12", "12", "--epsilon", "500"]
+    words += ["-o", "out"]
     assert main(words) == 2
     assert main([*words, "--missing", "--kind", "mixture"]) == 0
     assert "largest share of missing cells: 0.2" in capsys.readouterr().out

@@ -193,14 +193,15 @@ def test_quadratic_strings_leave_a_centre_of_a_shared_mode_alone():
     ]
 
 
-def test_quadratic_strings_ignore_units_and_order(rng):
+@pytest.mark.parametrize("linkage", [quadratic, morse_linkage])
+def test_linkages_ignore_units_and_order(linkage, rng):
     weights, means, covariances = random_mixture(7, 3, 2)
-    tree, units = quadratic(weights, means, covariances), np.array([1024.0, 1.0, 2.0**-12])
-    scaled = quadratic(weights, means * units, covariances * np.outer(units, units))
+    tree, units = linkage(weights, means, covariances), np.array([1024.0, 1.0, 2.0**-12])
+    scaled = linkage(weights, means * units, covariances * np.outer(units, units))
     assert scaled.linkage[:, 2] == pytest.approx(tree.linkage[:, 2], abs=1e-8)
     assert scaled.saddles == pytest.approx(tree.saddles * units, abs=1e-6, nan_ok=True)
     order = rng.permutation(7)
-    other = quadratic(weights[order], means[order], covariances[order])
+    other = linkage(weights[order], means[order], covariances[order])
     assert other.linkage[:, 2] == pytest.approx(tree.linkage[:, 2], abs=1e-8)
     assert np.array_equal(other.cut(3)[other.owners], tree.cut(3)[tree.owners][order])
 

@@ -16,14 +16,6 @@ def pyramid(X):
     return -np.abs(X).sum(axis=1)
 
 
-def too_short(X):
-    return np.ones(3)
-
-
-def undefined(X):
-    return np.full(len(X), np.nan)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_tomato_hierarchy_is_that_of_gudhi(seed):
     X, y = make_moons(1000, noise=0.07, random_state=seed)
@@ -99,13 +91,6 @@ def test_tomato_takes_dense_and_sparse_distances():
     assert np.array_equal(dense.predict(D[:10]), dense.labels_[:10])
 
 
-def test_tomato_refuses_bad_indices_and_negative_distances():
-    D = csc_array(np.ones((4, 4)))
-    D.indices = D.indices + 10**7
-    refuses("X is not a valid sparse matrix", ToMATo(2, n_neighbors=2, metric="precomputed").fit, D)
-    refuses("negative", ToMATo(metric="precomputed").fit, -np.ones((5, 5)))
-
-
 def test_tomato_breaks_ties_by_order(rng):
     weights = rng.integers(0, 5, size=200).astype(float)
     rows = np.arange(200.0)[:, None]
@@ -167,18 +152,6 @@ def test_tomato_takes_isolated_rows_of_sparse_distances():
     assert sorted(lonely.labels_) == list(range(10)) and np.isfinite(lonely.density_).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "X"),
-    [
-        ({}, np.random.default_rng(0).normal(size=(50, 2)) * 1e160),
-        ({"metric": "correlation"}, np.ones((20, 3))),
-    ],
-)
-def test_tomato_refuses_undefined_densities(options, X):
-    with pytest.raises(ValueError, match="not finite"), np.errstate(all="ignore"):
-        ToMATo(**options).fit(X)
-
-
 def test_tomato_of_a_path_has_its_peaks():
     # Heights 1 3 2 5 0 4 have saddles at 2 (into 5) and 0 (into 5).
     weights = np.array([1.0, 3.0, 2.0, 5.0, 0.0, 4.0])
@@ -205,16 +178,26 @@ def test_tomato_warns_of_impossible_numbers_of_clusters():
         assert ToMATo(1, n_neighbors=5).fit(X).n_clusters_ >= 3
 
 
+X = np.random.default_rng(0).normal(size=(50, 2))
+BAD_INDICES = csc_array(np.ones((4, 4)))
+BAD_INDICES.indices = BAD_INDICES.indices + 10**7
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "X", "message"),
     [
-        ({"n_clusters": 2, "merge_threshold": 1.0}, "exclude"),
-        ({"n_clusters": 99}, "n_clusters"),
-        ({"density": too_short}, "density"),
-        ({"density": undefined}, "density"),
-        ({"metric": "precomputed"}, "square"),
-        ({"metric": "precomputed", "density": "kde"}, "square|coordinates"),
+        ({"n_clusters": 2, "merge_threshold": 1.0}, X, "exclude"),
+        ({"n_clusters": 99}, X, "n_clusters"),
+        ({"density": lambda X: np.ones(3)}, X, "density"),
+        ({"density": lambda X: np.full(len(X), np.nan)}, X, "density"),
+        ({}, X * 1e160, "not finite"),
+        ({"metric": "correlation"}, np.ones((20, 3)), "not finite"),
+        ({"metric": "precomputed"}, X, "square"),
+        ({"metric": "precomputed", "density": "kde"}, X, "square|coordinates"),
+        ({"metric": "precomputed"}, -np.ones((5, 5)), "negative"),
+        ({"metric": "precomputed", "n_neighbors": 2}, BAD_INDICES, "not a valid sparse matrix"),
     ],
 )
-def test_tomato_refuses_combinations_and_bad_densities(options, message):
-    refuses(message, ToMATo(**options).fit, np.random.default_rng(0).normal(size=(50, 2)))
+@np.errstate(all="ignore")
+def test_tomato_refuses_combinations_and_bad_densities(options, X, message):
+    refuses(message, ToMATo(**options).fit, X)

@@ -146,36 +146,23 @@ def test_learns_list_of_steps_is_tried_whole():
     assert learns(StandardScaler())
 
 
-class Topology:
-    """Topologies of single clouds, as steps."""
-
-    dtm = (
-        DTMFiltration(0.1, bounds=(-2, 2), resolution=15),
-        CubicalPersistence(),
-        DiagramFeatures(SortedLifetimes(3), value_range=(0, 2)),
-    )
-    rips = (
-        gudhi_sklearn.RipsPersistence(homology_dimensions=[0, 1], threshold=1.5),
-        DiagramFeatures(SortedLifetimes(3), value_range=(0, 2)),
-    )
-    images = (
-        gudhi_sklearn.RipsPersistence(homology_dimensions=[0, 1], threshold=1.5),
-        DiagramFeatures(
-            representations.PersistenceImage(0.1, resolution=[3, 3]), value_range=(0, 2)
-        ),
-    )
-
-    series = (
-        TimeDelayEmbedding(2, 3, 1),
-        gudhi_sklearn.CechPersistence(homology_dimensions=[0, 1]),
-        DiagramFeatures(SortedLifetimes(3), value_range=(0, 2)),
-    )
+LIFETIMES = DiagramFeatures(SortedLifetimes(3), value_range=(0, 2))
+IMAGE = representations.PersistenceImage(0.1, resolution=[3, 3])
+RIPS = gudhi_sklearn.RipsPersistence(homology_dimensions=[0, 1], threshold=1.5)
+CECH = gudhi_sklearn.CechPersistence(homology_dimensions=[0, 1])
+# Topologies of single clouds, as steps.
+TOPOLOGIES = {
+    "dtm": (DTMFiltration(0.1, bounds=(-2, 2), resolution=15), CubicalPersistence(), LIFETIMES),
+    "rips": (RIPS, LIFETIMES),
+    "images": (RIPS, DiagramFeatures(IMAGE, value_range=(0, 2))),
+    "series": (TimeDelayEmbedding(2, 3, 1), CECH, LIFETIMES),
+}
 
 
 @pytest.mark.laws
-@pytest.mark.parametrize("name", ["dtm", "rips", "images", "series"])
+@pytest.mark.parametrize("name", TOPOLOGIES)
 def test_pipeline_guarantee_counts_a_cloud_as_a_record(name):
-    steps = deepcopy(getattr(Topology, name))
+    steps = deepcopy(TOPOLOGIES[name])
     box = (0, 9) if name == "images" else (0, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyLeakWarning)

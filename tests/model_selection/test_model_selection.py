@@ -25,6 +25,7 @@ from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyBudgetE
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._release import seeded_clone
 from tests._fragile import Doomed, FailsOnce, Fragile, Interrupted, reported
+from tests._refusals import refuses
 
 
 @pytest.mark.parametrize(
@@ -56,8 +57,7 @@ def test_release_replicates_do_not_depend_on_the_backend(filtration, backend):
 def test_release_replicates_without_a_seed_differ(filtration):
     a, b = release_replicates(PrivatePersistence(), [filtration], 2)
     assert not np.array_equal(a[0][0], b[0][0])
-    with pytest.raises(ValueError, match="n_replicates"):
-        release_replicates(PrivatePersistence(), [filtration], 0)
+    refuses("n_replicates", release_replicates, PrivatePersistence(), [filtration], 0)
 
 
 @pytest.mark.laws
@@ -92,8 +92,7 @@ def test_privacy_utility_curve_over_a_filtration_parameter(circles):
         random_state=0,
     )
     assert curve.errors.shape == (2, 3, 1, 1)
-    with pytest.raises(ValueError, match="PrivatePersistence"):
-        privacy_utility_curve(DTMFiltration(), [circles])
+    refuses("PrivatePersistence", privacy_utility_curve, DTMFiltration(), [circles])
 
 
 class Shifted(TransformerMixin, BaseEstimator):
@@ -127,11 +126,9 @@ def test_release_replicates_share_no_noise_between_steps():
 
 def test_release_replicates_pay_ahead_and_all_together(filtration):
     private = PersistenceProfile(0.5, accountant=PrivacyAccountant(2.0))
-    with pytest.raises(PrivacyBudgetExceeded):
-        release_replicates(private, [filtration], 5)
+    refuses(None, release_replicates, private, [filtration], 5, error=PrivacyBudgetExceeded)
     assert private.accountant.total().epsilon == 0
-    with pytest.raises(ValueError, match="X"):
-        release_replicates(private, [np.array([np.nan, 1.0])], 3)
+    refuses("X", release_replicates, private, [np.array([np.nan, 1.0])], 3)
     assert private.accountant.total().epsilon == 0
     releases = release_replicates(private, [filtration], 4)
     assert len(releases) == len(private.accountant) == 4
@@ -159,19 +156,21 @@ def test_release_replicates_pay_two_budgets_or_none(filtration):
     )
     release_replicates(union, X, 4)
     assert (a.total().epsilon, b.total().epsilon) == (2.0, 8.0)
-    with pytest.raises(PrivacyBudgetExceeded):
-        release_replicates(union, X, 3)
+    refuses(None, release_replicates, union, X, 3, error=PrivacyBudgetExceeded)
     # The payment of the second is not spent either.
     assert (a.total().epsilon, b.total().epsilon) == (2.0, 8.0)
 
 
-def test_release_replicates_keep_the_others_of_a_failure(filtration, tmp_path):
+@pytest.mark.parametrize("number", [0, 1])
+def test_release_replicates_keep_the_others_of_a_failure(filtration, tmp_path, number):
+    # The second call fails, and the first one is counted already.
+    if number == 0:
+        (tmp_path / "0").touch()
     accountant = PrivacyAccountant(10.0)
     private = PrivatePersistence(0.5, accountant=accountant)
     with pytest.raises(IncompleteReleases, match="1 of 5") as caught:
         release_replicates(make_pipeline(private, FailsOnce(str(tmp_path))), [filtration], 5)
-    releases = caught.value.releases
-    assert [release is None for release in releases] == [False, True, False, False, False]
+    assert [release is None for release in caught.value.releases] == [i == number for i in range(5)]
     assert isinstance(caught.value.__cause__, ArithmeticError)
     assert len(accountant) == 5
     again = pickle.loads(pickle.dumps(caught.value))
@@ -198,8 +197,7 @@ def test_release_replicates_cost_nothing_if_others_spend_first(filtration):
     budget = PrivacyAccountant(2.0)
     private = PrivatePersistence(0.5, accountant=budget)
     late = make_pipeline(Spender(budget, 0.1), private)
-    with pytest.raises(PrivacyBudgetExceeded):
-        release_replicates(late, [filtration], 4)
+    refuses(None, release_replicates, late, [filtration], 4, error=PrivacyBudgetExceeded)
     assert budget.spends()["what"].tolist() == ["something else"]
 
 
@@ -221,26 +219,10 @@ def test_planned_loss_of_two_handles_of_a_ledger_is_added(filtration, tmp_path):
     guarantee = PersistenceProfile(0.5).fit([filtration]).privacy_guarantee_
     plan = PlannedLoss(tuple(PlannedRelease("A", guarantee, 2, a) for a in (one, other)))
     for too_much in ((plan * 2).check, (plan * 2).pay):
-        with pytest.raises(PrivacyBudgetExceeded):
-            too_much()
+        refuses(None, too_much, error=PrivacyBudgetExceeded)
     assert len(one) == 0
     plan.pay()
     assert len(one) == 4 and other.remaining().epsilon == 0
-
-
-@pytest.mark.engines
-@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
-def test_release_replicates_lose_nothing_to_a_killed_process(filtration, tmp_path, backend):
-    accountant = PrivacyAccountant(6.0)
-    private = PersistenceProfile(0.5, accountant=accountant)
-    dying = make_pipeline(private, Fragile(str(tmp_path), os.getpid()))
-    with parallel_config(backend=backend):
-        releases = release_replicates(dying, [filtration, copy.deepcopy(filtration)], 12, n_jobs=2)
-    assert len(releases) == len(accountant) == 12 and accountant.remaining().epsilon == 0
-    # The successor releases what the dead process had drawn. Of two profiles of one cloud, one in
-    # 10^6 is equal, and of two pairs, one in 10^12.
-    drawn = pickle.loads((tmp_path / "seen.pickle").read_bytes())
-    assert sum(np.array_equal(drawn, release) for release in releases) == 1
 
 
 @pytest.mark.engines
@@ -254,46 +236,44 @@ def test_release_replicates_pay_once_in_processes_that_are_killed(filtration, tm
 
 
 # Numbers of the calls in which workers die: before the draw, after it, and while the result leaves.
-DEATHS = {
-    "multiprocessing": [
-        ((0,), (), ()),
-        ((), (0,), ()),
-        ((), (), (0,)),
-        # The last release, and the last but one.
-        ((9,), (9,), (9,)),
-        # Again and again, but not so often that the engine is given up.
-        ((0, 1, 2), (), ()),
-        ((), (3, 4, 5), (6,)),
-    ],
-    "loky": [((), (2,), (5,))],
-}
+DEATHS = [
+    ("multiprocessing", ((), (0,), ()), pytest.mark.engines),
+    ("loky", ((), (2,), (5,)), pytest.mark.engines),
+    ("multiprocessing", ((0,), (), ()), pytest.mark.nightly),
+    ("multiprocessing", ((), (), (0,)), pytest.mark.nightly),
+    # The last release, and the last but one.
+    ("multiprocessing", ((9,), (9,), (9,)), pytest.mark.nightly),
+    # Again and again, but not so often that the engine is given up.
+    ("multiprocessing", ((0, 1, 2), (), ()), pytest.mark.nightly),
+    ("multiprocessing", ((), (3, 4, 5), (6,)), pytest.mark.nightly),
+]
 
 
-@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLeakWarning")
-@pytest.mark.parametrize("backend", DEATHS)
-def test_release_replicates_lose_nothing_to_any_death(filtration, tmp_path, backend):
-    for number, deaths in enumerate(DEATHS[backend]):
-        folders = [tmp_path / f"{number}-{place}" for place in ("before", "after", "leaving")]
-        for folder in folders:
-            folder.mkdir()
-        steps = [
-            Doomed(str(folder), os.getpid(), calls, leaving=folder is folders[-1])
-            for folder, calls in zip(folders, deaths, strict=True)
-        ]
-        accountant = PrivacyAccountant(6.0)
-        steps[1:1] = [PersistenceProfile(0.5, accountant=accountant)]
-        X = [filtration, copy.deepcopy(filtration)]
-        with parallel_config(backend=backend):
-            releases = release_replicates(make_pipeline(*steps), X, 12, n_jobs=2)
-        assert len(releases) == len(accountant) == 12 and accountant.remaining().epsilon == 0
-        for folder, calls in zip(folders, deaths, strict=True):
-            assert {file.name for file in folder.glob("died-*")} == {f"died-{i}" for i in calls}
-        # The successors release what the dead processes had drawn. Of two profiles of one cloud,
-        # one in 10^6 is equal, and of two pairs, one in 10^12.
-        for file in (file for folder in folders[1:] for file in folder.glob("died-*")):
-            drawn = pickle.loads(file.read_bytes())
-            assert sum(np.array_equal(drawn, release) for release in releases) == 1
+@pytest.mark.parametrize(
+    ("backend", "deaths"), [pytest.param(*case, marks=layer) for *case, layer in DEATHS]
+)
+def test_release_replicates_lose_nothing_to_any_death(filtration, tmp_path, backend, deaths):
+    folders = [tmp_path / place for place in ("before", "after", "leaving")]
+    for folder in folders:
+        folder.mkdir()
+    steps = [
+        Doomed(str(folder), os.getpid(), calls, leaving=folder is folders[-1])
+        for folder, calls in zip(folders, deaths, strict=True)
+    ]
+    accountant = PrivacyAccountant(6.0)
+    steps[1:1] = [PersistenceProfile(0.5, accountant=accountant)]
+    X = [filtration, copy.deepcopy(filtration)]
+    with parallel_config(backend=backend):
+        releases = release_replicates(make_pipeline(*steps), X, 12, n_jobs=2)
+    assert len(releases) == len(accountant) == 12 and accountant.remaining().epsilon == 0
+    for folder, calls in zip(folders, deaths, strict=True):
+        assert {file.name for file in folder.glob("died-*")} == {f"died-{i}" for i in calls}
+    # The successors release what the dead processes had drawn. Of two profiles of one cloud, one in
+    # 10^6 is equal, and of two pairs, one in 10^12.
+    for file in (file for folder in folders[1:] for file in folder.glob("died-*")):
+        drawn = pickle.loads(file.read_bytes())
+        assert sum(np.array_equal(drawn, release) for release in releases) == 1
 
 
 @pytest.mark.engines
@@ -324,18 +304,6 @@ def test_release_replicates_keep_what_is_finished_at_ctrl_c(
     assert isinstance(caught.value, KeyboardInterrupt) and not isinstance(caught.value, Exception)
     again = pickle.loads(pickle.dumps(caught.value))
     assert sum(release is not None for release in again.releases) == kept
-
-
-def test_release_replicates_keep_the_others_of_a_failing_first(filtration, tmp_path):
-    accountant = PrivacyAccountant(10.0)
-    (tmp_path / "0").touch()
-    failing = make_pipeline(
-        PrivatePersistence(0.5, accountant=accountant), FailsOnce(str(tmp_path))
-    )
-    with pytest.raises(IncompleteReleases) as caught:
-        release_replicates(failing, [filtration], 5)
-    assert [release is None for release in caught.value.releases] == [True] + 4 * [False]
-    assert len(accountant) == 5
 
 
 def test_release_replicates_pay_in_tasks_what_cannot_be_planned(filtration):

@@ -37,7 +37,7 @@ from sklearn_dptda.privacy import (
     PrivacyLedgerError,
     PrivateEstimatorMixin,
 )
-from tests._refusals import refuses
+from tests._refusals import refuses, refuses_unpaid
 
 pytestmark = pytest.mark.filterwarnings("ignore:At epsilon")
 
@@ -145,12 +145,6 @@ def test_search_of_a_given_epsilon_scales_its_candidates():
     dear = PrivateSearchCV(MIXTURE, {"n_components": [2]}, scoring="log_likelihood", max_runs=6)
     losses = [planned_loss(each, X).total() for each in (search, dear)]
     assert losses[0] == losses[1]
-
-
-def test_search_without_budget_releases_nothing():
-    search = search_of_rows(accountant=PrivacyAccountant(1.0, 1e-4))
-    refuses(None, search.fit, X, error=PrivacyBudgetExceeded)
-    assert not hasattr(search, "best_estimator_") and not search.accountant.spends()
 
 
 def test_epsilons_of_steps_without_privacy_are_not_scaled(clouds):
@@ -268,16 +262,6 @@ def test_runs_that_fail_have_the_lowest_score_and_no_message():
     # Scores that are not numbers are the lowest ones of a row.
     undefined = (lambda model, X, y: np.full(len(X), np.nan), 0.0, 1.0)
     assert math.isfinite(search.set_params(scoring=undefined).fit(X).best_score_)
-
-
-def test_search_with_a_seed_is_the_same_in_any_number_of_workers():
-    one, two = (search_of_rows(n_jobs=n).fit(X) for n in (None, 2))
-    assert one.best_params_ == two.best_params_ and one.best_score_ == two.best_score_
-    np.testing.assert_array_equal(one.best_estimator_.means_, two.best_estimator_.means_)
-    other = search_of_rows(random_state=1).fit(X)
-    assert other.best_score_ != one.best_score_
-    scores = {search_of_rows(random_state=None).fit(X).best_score_ for _ in range(3)}
-    assert len(scores) == 3
 
 
 def test_search_under_a_name_pays_and_draws_once(tmp_path, clouds):
@@ -509,38 +493,26 @@ def test_search_warns_of_noise_before_it_pays(clouds):
         ({"param_grid": {"epsilon": [1.0, math.inf]}, "epsilon": 1.0}, "cannot be scaled"),
         ({"epsilon": 1e-7}, "epsilon=1e-07 is too small"),
         ({"param_grid": {"adjacency": ["add-remove", "replace-one"]}}, "have the same adjacency"),
+        ({"estimator": search_of_rows(), "param_grid": {"max_runs": [2]}}, "cannot contain other"),
+        ({"scoring": "inertia"}, "inertia"),
     ],
 )
 def test_search_refuses_what_has_no_guarantee_unpaid(options, message):
-    budget = PrivacyAccountant(math.inf)
-    search = search_of_rows(accountant=budget).set_params(**options)
-    refuses(message, search.fit, X)
-    assert not budget.spends()
-
-
-def test_search_refuses_bad_input_and_searches_in_searches_unpaid(clouds):
-    budget = PrivacyAccountant(math.inf)
-    bad = np.where(np.arange(2000).reshape(1000, 2) == 7, np.nan, X)
-    refuses("NaN", search_of_rows(accountant=budget).fit, bad)
-    with pytest.raises(ValueError, match="cannot contain other searches"):
-        PrivateSearchCV(search_of_rows(), {"max_runs": [2]}, accountant=budget).fit(X)
-    refuses("NaN", search_of_clouds(accountant=budget).fit, [bad, *clouds[0][1:]], clouds[1])
-    assert not budget.spends()
+    refuses_unpaid(message, search_of_rows().set_params(**options).fit, X)
 
 
 def test_search_refuses_public_errors_unpaid(clouds):
-    budget = PrivacyAccountant(math.inf)
-    search = search_of_clouds(accountant=budget)
-    for options, y, message in (
-        ({}, None, "y must be given"),
-        ({}, clouds[1][:5], "inconsistent"),
-        ({"scoring": "no such score"}, clouds[1], "scoring"),
-        ({"cv": 50}, clouds[1], "n_splits=50"),
+    shapes, classes = clouds
+    gap = [np.where(shapes[0] > 2, np.nan, shapes[0]), *shapes[1:]]
+    for options, X, y, message in (
+        ({}, shapes, None, "y must be given"),
+        ({}, shapes, classes[:5], "inconsistent"),
+        ({}, gap, classes, "NaN"),
+        ({"scoring": "no such score"}, shapes, classes, "scoring"),
+        ({"cv": 50}, shapes, classes, "n_splits=50"),
     ):
-        refuses(message, clone(search).set_params(accountant=budget, **options).fit, clouds[0], y)
-    for scoring in ("inertia", "accuracy"):
-        refuses(None, search_of_rows(accountant=budget, scoring=scoring).fit, X, X)
-    assert not budget.spends()
+        refuses_unpaid(message, search_of_clouds(**options).fit, X, y)
+    refuses_unpaid(None, search_of_rows(scoring="accuracy").fit, shapes[0], shapes[0])
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,21 @@ def search_of_rows(accountant, *steps):
     return GridSearchCV(model, {"dplloyd__n_clusters": [2, 3]}, cv=3, error_score="raise")
 
 
+CLOUDS = [np.random.default_rng(i).uniform(size=(60, 2)) for i in range(12)]
+LABELS = np.arange(12) % 2
+
+
+def search_of_clouds(accountant, *steps, **options):
+    model = make_pipeline(
+        DTMFiltration(0.3, bounds=(0, 1), resolution=5),
+        PrivatePersistence(2.0, accountant=accountant),
+        DiagramFeatures(value_range=(0, 1)),
+        *steps,
+        LogisticRegression(),
+    )
+    return GridSearchCV(model, {"dtmfiltration__m": [0.3, 0.5]}, cv=3, **options)
+
+
 @pytest.mark.parametrize("backend", PROCESSES)
 def test_search_under_a_name_pays_once_if_made_again(backend, tmp_path):
     budget = PrivacyAccountant(3.5, 1e-3, path=tmp_path / "a.db")
@@ -80,22 +95,13 @@ def test_search_under_a_name_pays_once_if_made_again(backend, tmp_path):
 
 @pytest.mark.engines
 def test_search_under_a_name_of_transform_releases_pays_once(tmp_path):
-    clouds = [np.random.default_rng(i).uniform(size=(60, 2)) for i in range(12)]
-    y = np.arange(12) % 2
     budget = PrivacyAccountant(1e3, path=tmp_path / "a.db")
     scores = []
     for _ in range(2):
-        private = PrivatePersistence(2.0, accountant=budget.under("work"))
-        model = make_pipeline(
-            DTMFiltration(0.3, bounds=(0, 1), resolution=5),
-            private,
-            DiagramFeatures(value_range=(0, 1)),
-            LogisticRegression(),
-        )
-        search = GridSearchCV(model, {"dtmfiltration__m": [0.3, 0.5]}, cv=3)
+        search = search_of_clouds(budget.under("work"))
         # Processes that are forked need not import everything again.
         with parallel_config(backend="multiprocessing", n_jobs=2):
-            scores.append(search.fit(clouds, y).cv_results_["mean_test_score"])
+            scores.append(search.fit(CLOUDS, LABELS).cv_results_["mean_test_score"])
         # Training and scoring of six folds, and the last fit.
         assert len(budget) == 13
     assert np.array_equal(*scores)
@@ -106,22 +112,15 @@ def test_search_under_a_name_of_transform_releases_pays_once(tmp_path):
 def test_search_under_a_name_pays_once_if_a_worker_dies(tmp_path):
     budget = PrivacyAccountant(50.0, 1e-3, path=tmp_path / "a.db")
     # The step kills its worker when its release has been seen. In scoring, the first one does.
-    model = make_pipeline(
-        DTMFiltration(0.3, bounds=(0, 1), resolution=5),
-        PrivatePersistence(1.0, accountant=budget.under("work")),
-        DiagramFeatures(value_range=(0, 1)),
-        Fragile(str(tmp_path), os.getpid()),
-        LogisticRegression(),
-    )
-    clouds = [np.random.default_rng(i).uniform(size=(60, 2)) for i in range(12)]
-    search = GridSearchCV(model, {"dtmfiltration__m": [0.3, 0.5]}, cv=3, error_score="raise")
+    fragile = Fragile(str(tmp_path), os.getpid())
+    search = search_of_clouds(budget.under("work"), fragile, error_score="raise")
     with parallel_config(backend="loky", n_jobs=2):
-        refuses("terminated", search.fit, clouds, np.arange(12) % 2, error=Exception)
+        refuses("terminated", search.fit, CLOUDS, LABELS, error=Exception)
         n_paid = len(budget)
         # Workers that died at the same time may have paid without storing.
         before = {r.key: budget.release(r.key) for r in budget.releases() if r.size is not None}
-        model.set_params(privatepersistence__accountant=budget.under("work"))
-        search.fit(clouds, np.arange(12) % 2)
+        search.set_params(estimator__privatepersistence__accountant=budget.under("work"))
+        search.fit(CLOUDS, LABELS)
     assert n_paid > 0 and len(budget) == 13
     for name, release in before.items():
         assert pickle.dumps(budget.release(name)) == pickle.dumps(release)

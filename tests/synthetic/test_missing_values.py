@@ -184,18 +184,11 @@ def test_synthesize_command_keeps_missing_cells(tmp_path, monkeypatch, capsys):
         for i in range(400)
     ]
     (tmp_path / "t.csv").write_text("age;job;x\n" + "\n".join(rows))
-    words = [
-        "synthesize",
-        "t.csv",
-        "--header",
-        "--categories",
-        "job=cook,nurse",
-        "--integers",
-        "age",
-    ]
-    paid = ["--bounds", "0", "100", "--epsilon", "5", "--seed", "0", "-o", "out"]
-    assert main([*words, *paid]) == 2 and "gaps" in capsys.readouterr().err
-    assert main([*words, "--missing", *paid]) == 0
+    words = ["synthesize", "t.csv", "--header", "--categories", "job=cook,nurse"]
+    words += ["--integers", "age", "--bounds", "0", "100", "--epsilon", "5", "--seed", "0"]
+    words += ["-o", "out"]
+    assert main(words) == 2 and "gaps" in capsys.readouterr().err
+    assert main([*words, "--missing"]) == 0
     drawn = pd.read_csv("out/synthetic.csv")
     assert drawn["age"].isna().mean() == pytest.approx(0.2, abs=0.08)
     assert drawn["job"].isna().mean() == pytest.approx(0.25, abs=0.08)

@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_dptda import DTMFiltration
 from sklearn_dptda.synthetic import PrivateMeasure, _box_measure
 from sklearn_dptda.utils._privacy_checks._border_checks import recorded
 from sklearn_dptda.utils.estimator_checks import privacy_checks
-from tests._refusals import refuses, refuses_unpaid
 
 from ._measures import assert_audited, blobs, wasserstein
 
@@ -116,13 +114,6 @@ def test_private_measure_passes_sampled_privacy_checks(options):
     check_each(options, sampled=True)
 
 
-def test_private_measure_sample_is_cloud():
-    # A synthetic cloud can be used in place of a cloud.
-    private = PrivateMeasure(1.0, (0, 1), random_state=0).fit(blobs(200, 2, 0))
-    cloud = private.sample(300, random_state=0)
-    assert DTMFiltration(0.1, bounds=(0, 1), resolution=9).fit_transform([cloud])[0].shape == (9, 9)
-
-
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_private_measure_pays_for_missing_bounds(adjacency):
     X = 100 + blobs(5000, 2, 0)
@@ -141,27 +132,6 @@ def test_private_measure_pays_for_missing_bounds(adjacency):
     assert for_bounds == pytest.approx(0.2 * 2.0 * (0.15 + 0.1 * n_looks + 0.45), rel=1e-9)
     assert sum(losses) == pytest.approx(2.0, rel=1e-9)
     assert private.sample(100, random_state=0)["n"].between(low[1], high[1]).all()
-
-
-def test_private_measure_refuses_bounds_of_unknown_columns():
-    X = blobs(50, 2, 0)
-    refuses("'b'", PrivateMeasure(bounds={"b": (0, 1)}).fit, X)
-    exact = PrivateMeasure(math.inf, random_state=0).fit(X)
-    assert np.array_equal(exact.bounds_, (X.min(axis=0), X.max(axis=0)))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"epsilon": 1e-9}, "epsilon"),
-        ({"marginal_share": 1.0}, "marginal_share"),
-        ({"categories": [0, 1]}, "categories"),
-        ({"bounds": (0, 0)}, "bounds"),
-    ],
-)
-def test_private_measure_refuses_bad_options_unpaid(options, message):
-    private = PrivateMeasure(bounds=(0, 1)).set_params(**options)
-    refuses_unpaid(message, private.fit, blobs(50, 2, 0))
 
 
 @pytest.mark.parametrize("size", [math.inf, 1 << 9, 37, 300])

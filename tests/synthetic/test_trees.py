@@ -124,36 +124,25 @@ def test_hub_joins_the_columns_of_fewest_values(sizes, hint, joined, rng):
     assert hub.columns(axes) == pytest.approx(points)
 
 
+@pytest.mark.parametrize(("adjacency", "moved"), [("add-remove", 1), ("replace-one", 2)])
 @pytest.mark.parametrize(
-    ("adjacency", "moved", "share", "epsilon"),
-    [
-        ("add-remove", 1, 0.0, 0.3),
-        ("add-remove", 1, None, 7.0),
-        ("replace-one", 2, 0.1, 7.0),
-        ("replace-one", 2, None, 0.3),
-    ],
+    ("epsilon", "delta", "share"), [(0.3, 0.0, 0.0), (7.0, 0.0, None), (2.0, 1e-6, None)]
 )
-def test_private_measure_of_tree_spends_epsilon(adjacency, moved, share, epsilon):
+def test_private_measure_of_tree_spends_epsilon(epsilon, delta, share, adjacency, moved):
     # Beside the hub of the class and the answer there are three numbers, so that two pairs are
     # chosen, with scores that a row moves by one up or down, and two tables are released.
-    private = measure(epsilon, adjacency=adjacency, marginal_share=share)
+    private = measure(epsilon, delta=delta, adjacency=adjacency, marginal_share=share)
     draws = recorded(partial(private.fit, table(400))).crossings
-    choices = [draw.rate for draw in draws if draw.metric == "range"]
-    *lines, tables = [draw.rate for draw in draws if draw.metric == "l1"]
+    choices = [2 * moved * draw.rate for draw in draws if draw.metric == "range"]
+    *lines, tables = [draw.rate for draw in draws if draw.metric in ("l1", "l2")]
     assert len(choices) == 2 and (len(lines) > 2) == (share != 0)
-    spent = moved * (sum(lines) + 2 * sum(choices) + 2 * tables)
-    assert epsilon * (1 - 1e-9) < spent <= epsilon * (1 + 1e-12)
-
-
-@pytest.mark.parametrize(("adjacency", "moved"), [("add-remove", 1), ("replace-one", 2)])
-def test_private_measure_of_tree_spends_zcdp(adjacency, moved):
-    private = measure(2.0, delta=1e-6, adjacency=adjacency)
-    draws = recorded(partial(private.fit, table(400))).crossings
-    choices = [(2 * moved * draw.rate) ** 2 / 8 for draw in draws if draw.metric == "range"]
-    *lines, tables = [draw.rate**2 * moved / 2 for draw in draws if draw.metric == "l2"]
-    spent = sum(lines) + sum(choices) + 2 * tables
-    assert len(choices) == 2
-    assert spent == pytest.approx(zcdp_rho(2.0, 1e-6), rel=1e-9)
+    if delta == 0:
+        spent, total = sum(choices) + moved * (sum(lines) + 2 * tables), epsilon
+    else:
+        squares = [rate**2 for rate in (*lines, tables, tables)]
+        spent = sum(loss**2 / 8 for loss in choices) + sum(squares) * moved / 2
+        total = zcdp_rho(epsilon, delta)
+    assert total * (1 - 1e-9) < spent <= total * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("options", [{}, {"delta": 1e-6}, {"adjacency": "replace-one"}], ids=str)
@@ -308,49 +297,34 @@ def test_private_measure_without_noise_draws_long_lists_of_categories():
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"target": "x"}, r"target must be a categorical or Boolean column.*got 'x'"),
-        ({"target": "nothing"}, "target must be a categorical or Boolean column"),
-        ({"target": 0}, "target must be a categorical or Boolean column"),
-        ({"target": True}, "target must be a categorical or Boolean column"),
-    ],
-)
-def test_private_measure_refuses_bad_targets_unpaid(options, message):
-    refuses_unpaid(message, measure().set_params(**options).fit, table(20))
+TWICE = pd.concat([table(20), table(20)[["kind"]]], axis=1)
+MISTAKES = [
+    ({"target": "x"}, r"target must be a categorical or Boolean column.*got 'x'"),
+    ({"target": "nothing"}, "target must be a categorical or Boolean column"),
+    ({"target": 0}, "target must be a categorical or Boolean column"),
+    ({"target": True}, "target must be a categorical or Boolean column"),
+    ({"bounds": None, "X": table(20)[["kind"]]}, "beside others"),
+    ({"bounds": (-3, 20), "X": TWICE}, "2 columns with the name 'kind'"),
+    ({"marginal_share": 1.0}, "marginal_share"),
+    ({"categories": [0, 1]}, "categories"),
+    ({"method": "boxes"}, "target must be None with method='boxes'"),
+    ({"method": "boxes", "target": None, "delta": 1e-6}, "delta must be 0 for boxes"),
+    (
+        {"bounds": (0, 1), "categories": None, "target": None, "X": np.zeros((2, 600))},
+        "X has 600 columns, too many to choose pairs",
+    ),
+]
 
 
-def test_private_measure_refuses_target_alone_unpaid():
-    alone = PrivateMeasure(categories={"kind": KINDS}, target="kind")
-    refuses_unpaid("beside others", alone.fit, table(20)[["kind"]])
-
-
-@pytest.mark.parametrize("name", ["kind", "x"])
-def test_private_measure_refuses_name_of_two_columns_unpaid(name):
-    twice = pd.concat([table(20), table(20)[[name]]], axis=1)
-    private = measure().set_params(bounds=(-3, 20))
-    refuses_unpaid(f"2 columns with the name '{name}'", private.fit, twice)
+@pytest.mark.parametrize(("options", "message"), MISTAKES)
+def test_private_measure_refuses_mistakes_unpaid(options, message):
+    X = options.get("X", table(20))
+    private = measure().set_params(**{k: v for k, v in options.items() if k != "X"})
+    refuses_unpaid(message, private.fit, X)
 
 
 def test_private_measure_of_tree_has_no_error_bound():
     refuses("no error bound for a tree", measure().fit(table(50)).error_bound)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"method": "boxes"}, "target must be None with method='boxes'"),
-        ({"method": "boxes", "target": None, "delta": 1e-6}, "delta must be 0 for boxes"),
-    ],
-)
-def test_private_measure_of_boxes_refuses_options_of_trees_unpaid(options, message):
-    refuses_unpaid(message, measure(**options).fit, table(20))
-
-
-def test_private_measure_refuses_too_many_pairs_unpaid():
-    message = "X has 600 columns, too many to choose pairs"
-    refuses_unpaid(message, PrivateMeasure(bounds=(0, 1)).fit, np.zeros((2, 600)))
 
 
 @pytest.mark.laws
