@@ -46,9 +46,11 @@ class _StepRules:
     # Mean number of rows of a cluster, in standard deviations of the noise of a count in one of
     # eight steps, from which more steps are worth their noise: six in place of four, then eight.
     rows_of_more_steps: tuple[float, float] = (5.0, 10.0)
-    # Largest number of columns in which counts of a lattice take the place of the first one of two
-    # or three steps; half width of the lattice, in standard deviations of its axes; and most cells.
+    # Largest numbers of columns and of centres with which counts of a lattice take the place of the
+    # first one of two or three steps: k-means of a lattice finds a bad minimum for more centres.
+    # Half width of the lattice, in standard deviations of its axes, and most cells.
     lattice_columns: int = 2
+    lattice_centres: int = 20
     lattice_half_width: float = 2.2
     lattice_cells: int = 4096
     # Mean count of a cell, and its least count, in standard deviations of the noise of a count.
@@ -70,8 +72,12 @@ class _StepRules:
     # next one. In uniform, normal and heavy-tailed tables, and along curves, lengths from the ninth
     # on were hardly more than 1.5 times the next ones.
     clear_ratio: float = 1.6
+    # The same for the cells alone that have so many rows, in standard deviations of the noise of a
+    # count, that their places are precise. There are fewer of them, so ratios vary more.
+    precise_count: float = 10.0
+    clear_ratio_of_precise: float = 2.0
     # Largest number of clusters that may be found: as a share of the cells, and in total.
-    clustered_share: float = 0.85
+    clustered_share: float = 0.9
     most_found: int = 128
     # Least eigenvalues of covariances, as a share of the mean pooled variance. The first number is
     # for components that are to be merged. Otherwise the least eigenvalue is what the noise allows
@@ -285,7 +291,7 @@ def moved_centres(
     axes, since components in the tails, which merging cuts off, come from there.
     """
     n_first, first = n_steps // 2, share / 2
-    if n and n_first == 1 and data.n_features <= RULES.lattice_columns:
+    if n and n_first == 1 and _on_lattice(data, n):
         centres = _weighted_kmeans(*_lattice_counts(data, n, first), n)
         return kmeans_steps(data, centres, n_steps - 1, share=share - first, rng=rng)
     at_least = n or USUAL_CENTRES
@@ -307,7 +313,9 @@ def moved_centres(
     if len(kept) < at_least:
         kept = np.argsort(-moments.counts)[:at_least]
     cells, weights = cells[kept], np.maximum(moments.counts[kept], 1.0)
+    precise = cells[weights > RULES.precise_count * moments.sd_count]
     found = n or clear_clusters(cells)
+    found = found or clear_clusters(precise, RULES.clear_ratio_of_precise)
     if found is None and along_axes:
         centres = initial(USUAL_CENTRES)
     else:
@@ -377,8 +385,14 @@ def worthwhile_components(data: Standardised, share: float) -> int:
 def worthwhile_steps(data: Standardised, n: int | None, share: float) -> int:
     """Number of steps for ``n`` centres. More steps have more noise in each of them."""
     rows = data.n_rows / (n or USUAL_CENTRES) / _noise_of_count(data.budget, share / 8)
-    more = 2 * sum(rows >= least for least in RULES.rows_of_more_steps)
-    return 4 + more if more or n is None or data.n_features > RULES.lattice_columns else 3
+    n_steps = 4 + 2 * sum(rows >= least for least in RULES.rows_of_more_steps)
+    few = rows < RULES.rows_of_more_steps[-1]
+    return 3 if n and few and _on_lattice(data, n) else n_steps
+
+
+def _on_lattice(data: Standardised, n: int) -> bool:
+    """Whether counts of a lattice find the initial places of ``n`` centres."""
+    return data.n_features <= RULES.lattice_columns and n <= RULES.lattice_centres
 
 
 def _noise_of_count(budget: FitBudget, share: float) -> float:
@@ -388,7 +402,7 @@ def _noise_of_count(budget: FitBudget, share: float) -> float:
     return max(budget.deviation(budget.scale(declared, share)) / weights.roots[0], 0.2)
 
 
-def clear_clusters(cells: FloatArray) -> int | None:
+def clear_clusters(cells: FloatArray, least_ratio: float = RULES.clear_ratio) -> int | None:
     """Number of clusters of cells, if it is clear and exceeds the usual one.
 
     It is at the largest ratio of successive lengths in Ward's linkage.
@@ -400,7 +414,7 @@ def clear_clusters(cells: FloatArray) -> int | None:
     ratios = lengths[:-1] / np.maximum(lengths[1:], np.finfo(float).tiny)
     # The first of these lengths joins one cluster more than the usual number.
     number = USUAL_CENTRES + 1 + int(ratios.argmax())
-    return number if ratios.max() >= RULES.clear_ratio else None
+    return number if ratios.max() >= least_ratio else None
 
 
 def _both_sides(data: Standardised, n: int) -> FloatArray:

@@ -218,9 +218,9 @@ class DPLloyd(PrivateKMeans):
         Number of steps, which share the budget: more steps mean more noise in each
         of them. The first half of them clusters small cells to find initial
         centres, and the others refine these. A single step, and fits with
-        covariances of few clusters, start from public centres instead. None: four
-        (three in the plane), six or eight, by the noisy number of rows for each
-        cluster.
+        covariances of few clusters, start from public centres instead. None: four,
+        six or eight, by the noisy number of rows for each cluster, or three or eight
+        for at most 20 clusters in one or two columns.
     %(cluster_covariances)s
     %(missing_values)s
     %(fit_accountant_and_random_state)s

@@ -468,7 +468,8 @@ class DTMFiltration(BaseGridFiltration):
         if _nearest_sums.compiled is None:
             warn_caller(
                 "The compiled sums of distances are missing, and NumPy computes the same values 4 "
-                "to 20 times more slowly. Install a wheel, or a C compiler and the package again."
+                "to 20 times more slowly. Install a wheel, or a C compiler and the package again, "
+                "and start Python outside of the folder of the source."
             )
         super()._warn_of_time(clouds)
 

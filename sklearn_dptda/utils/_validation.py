@@ -27,8 +27,8 @@ HOLDS_TEXT = (
     "of values (user guide, 'Your table')."
 )
 NOT_FINITE = (
-    "NaN or infinity. Fill missing values with public constants, because an imputer learns exact "
-    "statistics of the records (user guide, 'Your table')."
+    "NaN or infinity. Pass missing=True where the estimator has it, or fill missing values with "
+    "public constants, because an imputer learns exact statistics (user guide, 'Your table')."
 )
 # Messages of scikit-learn and NumPy, and their replacements without the values that they quote.
 _QUOTING = (

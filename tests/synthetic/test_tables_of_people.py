@@ -270,8 +270,8 @@ def test_private_measure_spends_all_on_boxes_of_single_values():
 
 @pytest.mark.nightly
 def test_private_measure_columns_are_near_data():
-    # 2,000 rows at epsilon = 2 with a seed: half of the budget estimates the bounds of each column.
-    # Without it, numbers are spread uniformly over wide boxes.
+    # 2,000 rows at epsilon = 2: a part of the budget counts each column by itself. Without it,
+    # numbers are spread uniformly over wide cells.
     X = people(2000)
     bins = {"income": np.linspace(0, 20, 21), "age": np.linspace(17, 90, 21)}
 
@@ -279,8 +279,8 @@ def test_private_measure_columns_are_near_data():
         synthetic = private.fit(X).sample(20_000, random_state=0)
         return max(total_variation(X[name], synthetic[name], bins.get(name)) for name in X)
 
-    assert worst(measure(2.0)) < 0.16
-    assert worst(measure(2.0, marginal_share=0.0)) > 0.2
+    with_columns, without = worst(measure(2.0)), worst(measure(2.0, marginal_share=0.0))
+    assert with_columns < 0.1 < 0.13 < without
 
 
 NO_LIST = "'job' must be a list of at least one value"
