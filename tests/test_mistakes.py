@@ -77,7 +77,7 @@ MISTAKES = {
     ),
     "a missing value": (
         lambda X, a: DPLloyd(2, bounds=BOX, accountant=a).fit(np.where(X > 2.9, np.nan, X)),
-        "X contains NaN or infinity. Fill missing values with public constants",
+        "X contains NaN or infinity. Pass missing=True where the estimator has it, or fill missing",
     ),
     "release before fit": (
         lambda X, a: DPMoGMorse(2, accountant=a).predict(X),
