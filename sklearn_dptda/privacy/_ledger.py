@@ -28,6 +28,7 @@ from sklearn_dptda.privacy._guarantee import (
     kind_of_unit,
 )
 from sklearn_dptda.privacy._ledger_stores import (
+    TEMPORARY_FOLDER,
     Execute,
     MemoryStore,
     Store,
@@ -440,7 +441,7 @@ class Ledger:
         """Move a ledger from memory to a temporary file, which other processes can open."""
         with process_lock:
             if isinstance(self.store, MemoryStore):
-                folder = tempfile.mkdtemp(prefix="sklearn_dptda_")
+                folder = tempfile.mkdtemp(prefix=TEMPORARY_FOLDER)
                 atexit.register(_remove, folder, os.getpid())
                 store = self.store.move_to(os.path.join(folder, "budget.db"))
                 with store.transaction() as execute:

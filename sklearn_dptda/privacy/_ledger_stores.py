@@ -29,6 +29,8 @@ from sklearn_dptda._typing import PathLike
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError, warn_caller
 from sklearn_dptda.privacy._whole_file import forget_temporary_name, whole_file
 
+# Beginning of the name of a folder with a ledger that was in memory until it was pickled.
+TEMPORARY_FOLDER = "sklearn_dptda_"
 # Seconds that a writer waits for the lock.
 _LOCK_TIMEOUT = 60.0
 _POSTGRESQL_HOME = """
@@ -336,8 +338,14 @@ def damaged(place: str) -> PrivacyLedgerError:
 
 def _unusable(place: str, error: object) -> PrivacyLedgerError:
     reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
+    remedy = ""
+    if TEMPORARY_FOLDER in place:
+        remedy = (
+            " It was in memory, and ended with its process. Set another accountant, or give "
+            "accountants a path."
+        )
     return PrivacyLedgerError(
-        f"The privacy ledger {place} cannot be used ({reason[0]}): nothing was released."
+        f"The privacy ledger {place} cannot be used ({reason[0]}): nothing was released.{remedy}"
     )
 
 

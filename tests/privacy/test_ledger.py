@@ -226,7 +226,7 @@ def test_ledger_file_that_vanished_does_not_come_back_empty(path):
 @needs_fork
 def test_ledger_handle_outlives_no_temporary_ledger():
     dumped = Child(end_with_a_temporary_ledger).go().words()[0]
-    unusable(pickle.loads(dumped), "unable to open")
+    unusable(pickle.loads(dumped), "unable to open.*in memory, and ended with its process")
 
 
 def end_with_a_temporary_ledger(say):
