@@ -154,6 +154,12 @@ def _price(rate: float, n: int, n_levels: int, n_axes: int) -> int:
     return min(math.ceil(CUBE.nats * n_axes / rate), max(n // (3 * n_levels), 1))
 
 
+def levels_too_wide(epsilon: float, n: int) -> float:
+    """Mean number of powers of two by which noise alone makes a nested cube too wide."""
+    rate = CUBE.nested_share * epsilon
+    return 1 / math.expm1(rate * _price(rate, n, len(_EXPONENTS), 1))
+
+
 def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource) -> float:
     """Half width of a cube around the origin, a power of two.
 

@@ -1,6 +1,7 @@
 """Private boxes: exact laws between worst-case neighbours, accuracy, and refusals."""
 
 import math
+import warnings
 from fractions import Fraction
 from functools import partial
 
@@ -366,3 +367,13 @@ def test_private_bounds_tell_no_sizes_in_errors_of_memory(monkeypatch):
         private.fit(np.zeros((5, 2)))
     assert "4321" not in str(caught.value) and caught.value.__cause__ is None
     assert caught.value.__suppress_context__ and accountant.total().epsilon == 0.5
+
+
+@pytest.mark.parametrize(("n", "epsilon", "warns"), [(300, 0.2, True), (300, 5.0, False)])
+def test_private_bounds_of_few_rows_warn_that_they_may_be_far_too_wide(n, epsilon, warns):
+    X, start = np.random.default_rng(0).uniform(-1, 1, (n, 2)), (-10.0, 10.0)
+    for public, expected in ((None, warns), (start, False)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            PrivateBounds(epsilon, start=public, random_state=0).fit(X)
+        assert any("too wide" in str(each.message) for each in caught) == expected
