@@ -210,6 +210,11 @@ def lloyd(name):
     return scores(ours, (0.25, 0.5, 1.0), [rows.delta], range(10))[:, 0, :, 0].T
 
 
+def lloyd_and_kmeans(name):
+    """Losses of ``DPLloyd``, divided by that of k-means without privacy."""
+    return lloyd(name) / min(head_to_head._plain(head_to_head._load(name), 10))
+
+
 def times(cases):
     """Processor time of the first case, divided by that of the peer."""
     own, peer = _speed_cases.measured(next(getattr(_speed_cases, cases)(True)), 3)

@@ -112,6 +112,14 @@ def _load(name):
         rng, turn = np.random.default_rng(0), 2 * np.pi * np.arange(100)
         centers = np.column_stack([turn, 25 * np.sin(turn / 25)])
         X, k = np.repeat(centers, 250, axis=0) + rng.normal(size=(25_000, 2)), 100
+    elif name == "fifteen":
+        # As in the table S1 of Fränti and Virmajoki, with a fifth of its rows.
+        rng, places = np.random.default_rng(0), []
+        while len(places) < 15:
+            place = rng.uniform(0.1, 0.9, 2)
+            if all(np.linalg.norm(place - other) > 0.15 for other in places):
+                places.append(place)
+        X, k = np.array(places)[rng.integers(0, 15, 1000)] + 0.04 * rng.normal(size=(1000, 2)), 15
     elif name.startswith("g2"):
         d = int(name.split()[-1])
         rng = np.random.default_rng(0)

@@ -231,6 +231,12 @@ CLAIMS = [
     ),
     _measured(
         "head_to_head",
+        "the loss is {}, {} and {} times that of `KMeans`",
+        partial(again.lloyd_and_kmeans, "fifteen"),
+        "median",
+    ),
+    _measured(
+        "head_to_head",
         "| g2, 16 | {} / ... | {} / ... | {} /",
         partial(again.lloyd, "g2, 16"),
         "median",
