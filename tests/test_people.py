@@ -89,6 +89,7 @@ def test_groups_column_is_no_feature_and_is_in_the_guarantee(estimator):
     assert private.get_params()["groups"] == "patient_id"
     guarantee = private.privacy_guarantee_
     assert guarantee.unit == "all rows of one person, by 'patient_id'"
+    assert "An attack on one person" in str(guarantee)
     assert guarantee.adjacency == "add-remove"
     rows = clone(estimator).set_params(random_state=0).fit(table[["x", "y"]]).privacy_guarantee_
     assert rows.unit == "one row"

@@ -551,7 +551,7 @@ class PrivacyGuarantee:
         text = (
             f"(epsilon={self.epsilon:g}, delta={self.delta:g})-differential privacy for {verb} "
             f"{self.unit}{labels}{known}: {self.released}, drawn by the {self.mechanism}. "
-            f"{sentence_of(self.advantage, self.adjacency)}"
+            f"{sentence_of(self.advantage, self.adjacency, people)}"
         )
         if not self.exact:
             text += (

@@ -322,12 +322,18 @@ class PrivacyRisk:
         )
 
 
-def sentence_of(advantage: float, adjacency: Adjacency) -> str:
-    """Say what an attack on one record gains."""
+def sentence_of(advantage: float, adjacency: Adjacency, people: bool = False) -> str:
+    """Say what an attack on one record, or on all records of a person, gains."""
     what = {"replace-one": "which of two values it has", "add-remove": "whether it is there"}
+    if people:
+        what = {
+            "replace-one": "which of two sets of records is theirs",
+            "add-remove": "whether they are there",
+        }
     return (
-        "An attack on one record, by someone who knows all others, finds out "
-        f"{what[adjacency]} with an advantage of at most {rounded_up(advantage)} over guessing."
+        f"An attack on one {'person' if people else 'record'}, by someone who knows all others, "
+        f"finds out {what[adjacency]} with an advantage of at most {rounded_up(advantage)} over "
+        "guessing."
     )
 
 
