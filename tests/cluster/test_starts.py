@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_dptda.cluster import DPMoG, DPMoGMorse, morse_linkage
 from sklearn_dptda.cluster._noisy_steps import (
     clear_clusters,
+    mixture_steps,
     moved_centres,
     steps_and_floor,
     worthwhile_steps,
@@ -58,6 +59,20 @@ def test_few_rows_of_the_plane_are_counted_on_a_lattice_first(norm, noise, rng):
     assert len(lattice.statistic[0]) == pytest.approx(max(data.n_rows / noise, 24), rel=0.35)
     assert [len(draw.statistic[0]) for draw in steps] == [12, 12]
     assert share_of([lattice, *steps], data.budget) == pytest.approx(0.3, rel=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("n_steps", [1, 2, 5])
+def test_mixture_steps_spend_their_share_and_half_of_it_at_the_end(norm, n_steps):
+    rng = np.random.default_rng(0)
+    X = np.clip(rng.normal(scale=0.3, size=(500, 2)), -1, 1)
+    data = standardise(Rows.of_array(X), seeded(norm, 0, total=5.0))
+    compute = partial(mixture_steps, data, np.eye(2), n_steps, share=0.3)
+    draws = recorded(compute).crossings
+    assert len(draws) == n_steps
+    assert share_of(draws, data.budget) == pytest.approx(0.3, rel=1e-9)
+    last = 0.3 if n_steps == 1 else 0.15
+    assert share_of(draws[-1:], data.budget) == pytest.approx(last, rel=1e-9)
 
 
 def test_number_of_steps_follows_the_noise_of_a_count():
