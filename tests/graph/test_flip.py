@@ -328,7 +328,7 @@ def _crafted_in_other_formats():
 @pytest.mark.parametrize(
     "crafted",
     [*(_crafted(csr_array, (4, 4), name) for name in _CRAFTED), *_crafted_in_other_formats()],
-    ids=[*_CRAFTED, "coo", "bsr", "csc"],
+    ids=[*_CRAFTED, "edges", "bsr", "csc"],
 )
 def test_edge_flip_refuses_indices_out_of_bounds_unpaid(crafted):
     refuses_unpaid("X is not a valid sparse matrix", EdgeFlip(1.0).fit_transform, crafted)
