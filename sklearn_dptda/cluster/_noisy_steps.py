@@ -287,7 +287,8 @@ def moved_centres(
 
     Half of the steps (none of a single one), with half of the budget, move cells, whose clusters
     are the initial centres of the others. ``n=None`` estimates the number of centres from the
-    cells. Centres to be ``merged`` start on both sides along the principal axes if there are enough
+    cells. Counts of a lattice take the place of a single first step for few centres in a plane.
+    Centres to be ``merged`` start on both sides along the principal axes if there are enough
     axes, since components in the tails, which merging cuts off, come from there.
     """
     n_first, first = n_steps // 2, share / 2

@@ -23,7 +23,7 @@ from sklearn_dptda.privacy._every_estimator import without_weights
 from sklearn_dptda.privacy._risk import LossLaw
 from sklearn_dptda.privacy._warnings import NoiseWarning, warn_caller
 from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator, many_clipped
-from sklearn_dptda.rows._private_cubes import CUBE, levels_too_wide, private_cubes
+from sklearn_dptda.rows._private_cubes import CUBE, nats_of_a_level, private_cubes
 from sklearn_dptda.rows._rows import Rows, count_beyond
 from sklearn_dptda.utils._bounds import Extremes, check_bounds
 from sklearn_dptda.utils._frames import Columns
@@ -34,9 +34,10 @@ from sklearn_dptda.utils._tasks import parts_elsewhere
 # Shares of epsilon: for the share of the rows beyond the box, and for the number of rows if it is
 # private. The box takes the rest.
 _CLIPPED_SHARE, _SIZE_SHARE = 0.1, 0.05
-# Mean number of powers of two by which noise makes the cube around the origin too wide, above which
-# a warning says so. The next draw finds a small cube in one that is a few powers too wide.
-_MANY_LEVELS = 8.0
+# A warning says that the cube around the origin may be far too wide, if noise alone makes it wider
+# than this many powers of two on average: the number is one divided by exp(nats) - 1. The next draw
+# finds a small cube in one that is a few powers too wide.
+_FEW_NATS = math.log1p(1 / 8)
 
 
 @fill_doc
@@ -217,7 +218,7 @@ class PrivateBounds(PrivateRowsEstimator):
                 "start that contains the rows, or raise epsilon."
             )
         # From public numbers, and the private number of rows.
-        if start is None and epsilon < math.inf and levels_too_wide(each, n) > _MANY_LEVELS:
+        if start is None and epsilon < math.inf and nats_of_a_level(each, n) < _FEW_NATS:
             remarks.append(
                 "At this epsilon, private bounds of so few rows may be a thousand times too wide "
                 "and more. Pass bounds, or a start that contains the rows, or raise epsilon."

@@ -18,6 +18,7 @@ import platform
 import re
 import sqlite3
 import sys
+import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -338,8 +339,8 @@ def damaged(place: str) -> PrivacyLedgerError:
 
 def _unusable(place: str, error: object) -> PrivacyLedgerError:
     reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
-    remedy = ""
-    if TEMPORARY_FOLDER in place:
+    remedy, temporary = "", os.path.join(tempfile.gettempdir(), TEMPORARY_FOLDER)
+    if temporary in place and "unable to open" in reason[0]:
         remedy = (
             " It was in memory, and ended with its process. Set another accountant, or give "
             "accountants a path."

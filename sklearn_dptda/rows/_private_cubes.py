@@ -154,10 +154,10 @@ def _price(rate: float, n: int, n_levels: int, n_axes: int) -> int:
     return min(math.ceil(CUBE.nats * n_axes / rate), max(n // (3 * n_levels), 1))
 
 
-def levels_too_wide(epsilon: float, n: int) -> float:
-    """Mean number of powers of two by which noise alone makes a nested cube too wide."""
+def nats_of_a_level(epsilon: float, n: int) -> float:
+    """Logarithm of how much rarer the next larger nested cube is drawn, if no row decides."""
     rate = CUBE.nested_share * epsilon
-    return 1 / math.expm1(rate * _price(rate, n, len(_EXPONENTS), 1))
+    return rate * _price(rate, n, len(_EXPONENTS), 1)
 
 
 def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource) -> float:

@@ -369,7 +369,10 @@ def test_private_bounds_tell_no_sizes_in_errors_of_memory(monkeypatch):
     assert caught.value.__suppress_context__ and accountant.total().epsilon == 0.5
 
 
-@pytest.mark.parametrize(("n", "epsilon", "warns"), [(300, 0.2, True), (300, 5.0, False)])
+@pytest.mark.parametrize(
+    ("n", "epsilon", "warns"),
+    [(300, 0.2, True), (300, 5.0, False), (300, 1e6, False), (3, 1e-6, True)],
+)
 def test_private_bounds_of_few_rows_warn_that_they_may_be_far_too_wide(n, epsilon, warns):
     X, start = np.random.default_rng(0).uniform(-1, 1, (n, 2)), (-10.0, 10.0)
     for public, expected in ((None, warns), (start, False)):
