@@ -144,6 +144,12 @@ def student(rng, n):
     return _apart(rng, 4, 3, 8, 7)[y] + rng.standard_t(2.5, (n, 3)), y, 4
 
 
+def signals(rng, n):
+    """Of several sensors about zero: clusters differ by how strong each of them is."""
+    y, strength = rng.choice(5, n), np.exp(rng.uniform(0, 4, (5, 6)))
+    return strength[y] * rng.laplace(size=(n, 6)), y, 5
+
+
 def unequal(rng, n):
     """Clusters of 60, 30, 8 and 2 %."""
     y = rng.choice(4, n, p=[0.6, 0.3, 0.08, 0.02])
@@ -153,5 +159,5 @@ def unequal(rng, n):
 LAWS = (
     *(waves, bands, pupils, spirals, horseshoe, letters, lines_that_cross, a_t, amounts, sales),
     *(waiting_times, counts, ladder, far_rows, wrong_factor, far_cluster, codes, scales, student),
-    unequal,
+    *(unequal, signals),
 )

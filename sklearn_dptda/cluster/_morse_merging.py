@@ -85,7 +85,7 @@ class MergedModesMixin:
     merge_threshold: float | None
     min_cluster_weight: float
     _linkage = staticmethod(morse_linkage)
-    # Whether clusters that cross are groups of components, not of modes.
+    # Whether clusters that cross or share a centre are groups of components, not of modes.
     _finds_crossings = True
 
     def _set_merged(self: Any, *parameters: Any) -> None:
@@ -322,7 +322,8 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
     Parameters
     ----------
     n_clusters : int, default=None
-        Number of clusters. None: the clusters that stand out from their saddles by
+        Number of clusters. If it is given, clusters that cross or share a centre are
+        groups of components. None: the clusters that stand out from their saddles by
         at least 1.25 nats, which can be a single one.
     n_components : int, default=None
         Number of components of the mixture at the start. It is public. None: four

@@ -29,6 +29,17 @@ def test_crossing_lines_are_two_clusters(units):
     assert len(private.component_labels_) == len(private.weights_)
 
 
+@pytest.mark.parametrize("epsilon", [2.0, 4.0])
+def test_clusters_about_one_centre_are_found_at_each_epsilon(epsilon):
+    # More components describe heavy tails worse, and must not bring the merged modes back.
+    rng = np.random.default_rng(1)
+    y = rng.choice(3, 8000)
+    strengths = np.array([[1, 1, 1, 1], [30, 30, 1, 1], [1, 1, 30, 30]])
+    X = strengths[y] * rng.laplace(size=(8000, 4))
+    private = DPMoGMorse(3, epsilon=epsilon, random_state=1).fit(X)
+    assert adjusted_rand_score(y, private.predict(X)) > 0.6
+
+
 def test_without_privacy_too_but_not_in_the_published_algorithm():
     X, y = crossing_lines(3000, 1, slope=0.6)
     base = GaussianMixture(16, random_state=0)
