@@ -328,7 +328,8 @@ def moved_centres(
 
 def _weighted_kmeans(points: FloatArray, weights: FloatArray, n: int) -> FloatArray:
     """Centres of k-means of released points."""
-    kmeans = KMeans(n, n_init=10, random_state=0)
+    # More starts find better centres of noisy counts, but not of the rows.
+    kmeans = KMeans(n, n_init=5, random_state=0)
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         # Cells of a constant column coincide, and the steps move the centres of empty clusters.
         centres: FloatArray = kmeans.fit(points, sample_weight=weights).cluster_centers_
