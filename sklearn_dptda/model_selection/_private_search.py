@@ -303,6 +303,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         if y is not None:
             check_consistent_length(X, y)
         if plan.n_front is None:
+            if self.scoring == "accuracy" and y is None:
+                raise ValueError("y must be given, because scoring='accuracy' needs the labels.")
             if self.scoring == "accuracy":
                 column_or_1d(y)
             return None

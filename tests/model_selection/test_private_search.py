@@ -512,7 +512,9 @@ def test_search_refuses_public_errors_unpaid(clouds):
         ({"cv": 50}, shapes, classes, "n_splits=50"),
     ):
         refuses_unpaid(message, search_of_clouds(**options).fit, X, y)
-    refuses_unpaid(None, search_of_rows(scoring="accuracy").fit, shapes[0], shapes[0])
+    rows = search_of_rows(scoring="accuracy")
+    refuses_unpaid(None, rows.fit, shapes[0], shapes[0])
+    refuses_unpaid("y must be given, because scoring", rows.fit, shapes[0])
 
 
 @pytest.mark.parametrize(
