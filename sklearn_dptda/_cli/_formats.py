@@ -11,6 +11,7 @@ import warnings
 import zipfile
 from collections.abc import Callable
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -284,16 +285,47 @@ def _mesh(path, how):
     return meshio.read(path).points
 
 
+def _ply(path, how):
+    # meshio takes the coordinates of a text by their places, and those of bytes by their names.
+    with path.open("rb") as file:
+        header = [line.split() for line in takewhile(lambda line: b"end_header" not in line, file)]
+    if [b"format", b"ascii", b"1.0"] in header:
+        names = [words[-1] for words in header if words[:1] == [b"property"]]
+        coordinates = [name for name in names if name in (b"x", b"y", b"z")]
+        if sorted(coordinates) != names[: len(coordinates)]:
+            raise Refusal(
+                f"{path}: the first properties of a text in PLY must be x, y and z. Write them in "
+                "this order, or save the file in binary PLY."
+            )
+    return _mesh(path, how)
+
+
 def network_of(path):
     """Return a network of networkx, whose nodes are labels, or ids of GraphML."""
-    labelled = ", with a different label for each node" * (suffix_of(path) == ".gml")
+    suffix = suffix_of(path)
+    labelled = ", with a different label for each node" * (suffix in (".gml", ".net"))
     with reading(path, f"a network that networkx reads{labelled}", "networkx"):
         import networkx
 
-        graph = getattr(networkx, NETWORKS[suffix_of(path)])(path)
-        if not graph.nodes:
+        n_nodes = _n_nodes_of_pajek(path) if suffix == ".net" else None
+        graph = getattr(networkx, NETWORKS[suffix])(path)
+        # Nodes of one label have become one; ends that are no vertex have been added.
+        if not graph.nodes or n_nodes not in (None, len(graph)):
             raise ValueError
     return graph
+
+
+def _n_nodes_of_pajek(path):
+    """Return the declared number of nodes; refuse sections that networkx misreads or mixes."""
+    lines = text_of(path).decode().splitlines()
+    sections = [line.lower().split() for line in lines if line.startswith("*")]
+    first, *lists = (words for words in sections if words[0] != "*network")
+    if first[0] != "*vertices" or lists not in ([], [["*edges"]], [["*arcs"]]):
+        raise Refusal(
+            f"{path}: of a Pajek file, *Vertices and one list of *Edges or *Arcs are read. Save "
+            "networks with other lists or several relations as GraphML."
+        )
+    return int(first[1])
 
 
 class Format(NamedTuple):
@@ -317,7 +349,7 @@ _JSON = Format(
     _json,
 )
 _SAS = Format("pandas", "a SAS file", _by_pandas("read_sas", encoding="utf-8"))
-_MESH = Format("meshio", "a file of points that meshio reads", _mesh)
+_POINTS = "a file of points that meshio reads"
 # Functions of networkx that read networks, and libraries that read workbooks, by suffix.
 NETWORKS = {".gml": "read_gml", ".graphml": "read_graphml", ".net": "read_pajek"}
 SHEETS = {".xlsx": "openpyxl", ".ods": "odfpy"}
@@ -339,7 +371,7 @@ FORMATS = {
     ".xpt": _SAS,
     ".arff": Format("SciPy", "an ARFF file", _arff),
     ".off": Format("GUDHI", "an OFF file", _off),
-    ".ply": _MESH,
-    ".vtk": _MESH,
-    ".vtu": _MESH,
+    ".ply": Format("meshio", _POINTS, _ply),
+    ".vtk": Format("meshio", _POINTS, _mesh),
+    ".vtu": Format("meshio", _POINTS, _mesh),
 }

@@ -145,6 +145,15 @@ def test_libraries_print_nothing_of_their_own(tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("names", ["x y intensity z", "z y x", "nx ny nz x y z"])
+def test_coordinates_of_a_text_in_ply_are_never_taken_by_their_places(names, tmp_path):
+    header = "".join(f"property double {name}\n" for name in names.split())
+    row = " ".join("123456"[: len(names.split())])
+    text = f"ply\nformat ascii 1.0\nelement vertex 1\n{header}end_header\n{row}\n"
+    (tmp_path / "a.ply").write_text(text)
+    refuses("first properties .* must be x, y and z", read_table, tmp_path / "a.ply")
+
+
 def test_one_of_several_sheets_is_chosen(tmp_path, capsys):
     path = tmp_path / "a.xlsx"
     with pd.ExcelWriter(path) as book:
@@ -264,6 +273,27 @@ def test_edges_of_a_file_are_the_edges_that_are_released(name, tmp_path, monkeyp
     assert sorted(zip(*np.nonzero(np.triu(released.toarray())), strict=True)) == sorted(
         tuple(sorted(edge)) for edge in EDGES
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("*Edges", "*Edgeslist"), r"\*Vertices and one list of \*Edges or \*Arcs are read"),
+        (("*Edges", '*Edges :1 "malady"'), r"several relations as GraphML"),
+        (("*Edges\n", "*Arcs\n1 5 1\n*Edges\n"), r"one list"),
+        (('"8"', '"7"'), "a different label for each node"),
+        (("*Edges\n", "*Edges\n1 12 1\n"), "is not a network"),
+    ],
+)
+def test_networks_of_pajek_lose_no_node_and_no_edge(change, message, tmp_path):
+    path = tmp_path / "a.net"
+    path.write_text(PAJEK.replace(*change))
+    with pytest.raises(ValueError, match=message) as caught:
+        read_graph(path, 9)
+    assert "malady" not in str(caught.value)
+    # A title, and letters of any case, are no other section.
+    path.write_text("*Network a\n" + PAJEK.replace("*Edges", "*edges"))
+    assert len(read_graph(path, list("012345678"))) == len(EDGES)
 
 
 def test_graph_command_says_how_many_edges_it_read_and_what_nodes_are(tmp_path, capsys):
