@@ -36,6 +36,7 @@ from sklearn_dptda.population import private_two_sample_test
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, _asking, _estimator
 from sklearn_dptda.privacy._release import release
+from sklearn_dptda.rows import _sizes
 from sklearn_dptda.utils.estimator_checks import make_instance
 from tests._options import PRIVATE, inherited_by, options_of
 from tests._refusals import refuses
@@ -288,6 +289,57 @@ def test_outcomes_of_estimators_of_tables_are_those_of_any_record(name):
 def test_outcomes_of_chunks_are_those_of_any_record(name):
     estimator = make_instance(PRIVATE[name]).set_params(random_state=0)
     outcomes(estimator, tables_of(estimator), call_in_chunks)
+
+
+# Columns of many rows. What such a column shows at an epsilon of one, few rows show here.
+COLUMNS = {
+    "rarely one": lambda u: 1.0 * (u < 0.05),
+    "nearly always one": lambda u: 1.0 * (u < 0.95),
+    "rarely minus one": lambda u: -1.0 * (u < 0.05),
+    "rarely an amount": lambda u: np.where(u < 0.05, np.exp(200 * u), 0.0),
+    "amounts": lambda u: np.exp(20 * u),
+    "negative amounts": lambda u: -np.exp(20 * u),
+    "reciprocals": lambda u: 1 / (u - 0.5),
+    "two far values": lambda u: np.where(u < 0.5, 1e-9, 1e9),
+    "one far value": lambda u: np.where(u < 0.06, 1e12, u),
+    "zero": lambda u: 0.0 * u,
+    "minus zero": lambda u: -0.0 * u,
+    "one": lambda u: 0.0 * u + 1,
+    "denormal": lambda u: 1e-310 * u,
+    "huge": lambda u: 1e307 * (u - 0.5),
+    "integers": lambda u: np.floor(7 * u),
+}
+
+
+def outcomes_of_columns(name):
+    """Check that a fit of any column releases something, without a warning of NumPy."""
+    estimator = make_instance(PRIVATE[name])
+    given = {option for option, value in estimator.get_params().items() if value}
+    options = [{"epsilon": 1e4}]
+    if "bounds" in given and name != "PrivateBounds":
+        options += [{"epsilon": 1e4, "bounds": None}]
+    for own in options:
+        for column, law in COLUMNS.items():
+            table = base_table(100)
+            table["a"] = law(table["a"].to_numpy())
+            data = as_taken(estimator, given, table)
+            copy = clone(estimator).set_params(random_state=0, **own)
+            with np.errstate(all="raise", under="ignore"):
+                seen = outcome(lambda copy=copy, data=data: call(copy, data))
+            assert not (seen.error and seen.paid), (column, repr(copy), seen)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in TABLES if "epsilon" in make_instance(PRIVATE[n]).get_params()]
+)
+def test_no_fit_of_a_column_fails_after_its_payment(name):
+    outcomes_of_columns(name)
+
+
+def test_a_fit_that_fails_after_its_payment_is_noticed(monkeypatch):
+    monkeypatch.setattr(_sizes, "_skewness", lambda quantiles: math.log2(quantiles[0]))
+    with pytest.raises(AssertionError, match="ValueError"):
+        outcomes_of_columns("DPLloyd")
 
 
 # Clouds, functions and graphs.

@@ -24,8 +24,9 @@ from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.model_selection import pipeline_guarantee
 from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.published import DPCube
+from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._private_cubes import _least_cubes
 from sklearn_dptda.rows._rows import MASS, Rows, weighted
 from sklearn_dptda.synthetic import PrivateMeasure
@@ -130,6 +131,16 @@ def test_groups_with_copies_of_rows_change_nothing(estimator):
     again = learnt(of_people(estimator).fit(copies))
     assert once.keys() == again.keys()
     assert all(np.array_equal(once[name], again[name]) for name in once)
+
+
+@pytest.mark.parametrize("kind", [LaplaceBudget, GaussianBudget])
+@pytest.mark.parametrize("total", [math.inf, 1e6, 1.0])
+def test_sums_of_eight_million_people_stay_within_64_bits(kind, total):
+    # doc/theory/people.md: 2**23 people, each of weight 720,720.
+    n = 2**23
+    budget = kind(total / 720_720, "add-remove", NoiseSource(0), 720_720)
+    counts, deviation = budget.noisy_counts(np.array([n * 720_720, 0]), 1, 0.01)
+    assert abs(counts[0] / 720_720 - n) <= 20 * deviation / 720_720 + 1e-6
 
 
 def test_private_measure_counts_people_alike():

@@ -154,7 +154,9 @@ def _log_delta_with_choice(epsilon: float, mu: float, share: float) -> float:
     left = epsilon - losses
     upper, lower = (log_ndtr(-left / rest + sign * rest / 2) for sign in (1, -1))
     parts = weights * np.exp(upper) * -np.expm1(np.minimum(left + lower - upper, 0.0))
-    return float(np.log(parts.sum(axis=0).max()))
+    # A delta below all floats is below any target.
+    with np.errstate(divide="ignore"):
+        return float(np.log(parts.sum(axis=0).max()))
 
 
 def pure_rho(epsilon: float) -> float:

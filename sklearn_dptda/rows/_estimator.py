@@ -346,11 +346,12 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def _guarantee(self, some_are_private: bool, unit: str) -> PrivacyGuarantee:
         found = some_are_private or self._search is not None
         given = not isinstance(units := getattr(self, "units", "columns"), str) or units == "bounds"
-        logarithms = "" if given or not self._adapts_to_columns else "logarithms of columns, "
-        bounds = f"bounds, {logarithms}" if found else ""
-        shares = "the share of rows outside the bounds"
+        released = ["bounds"] if found else []
+        if self._adapts_to_columns:
+            released.append(f"units {'' if given or not found else 'and logarithms '}of columns")
+        released += ["the number of rows", "the share of rows outside the bounds"]
         if getattr(self, "missing", False):
-            shares += ", the share of missing values of each column"
+            released.append("the share of missing values of each column")
         mechanism, (_, law) = self._mechanism(), self._loss()
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
@@ -358,7 +359,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             adjacency=self.adjacency,
             unit=unit,
             mechanism=mechanism,
-            released=f"{bounds}{shares}, {self._released()}",
+            released=", ".join([*released, self._released()]),
             seeded=self.random_state is not None,
             law=law,
         )

@@ -415,7 +415,8 @@ class FitBudget(ABC):
         scale = self.scale_of_counts(touched, share)
         deviation = self.deviation(scale)
         # The steps are at most 1, so counts are whole multiples of them and rounding has no effect.
-        lattice = FixedPoint(min(FixedPoint.for_scale(max(scale, FINEST_SCALE)).exponent, 0))
+        finest = FINEST_SCALE * (1 if self.mass == 1 else _COARSER_FOR_PEOPLE)
+        lattice = FixedPoint(min(FixedPoint.for_scale(max(scale, finest)).exponent, 0))
         in_steps = self.sensitivity_of_counts(touched).value / lattice.step
         (noisy,) = self.add_noise((lattice.encode(counts),), in_steps, scale / lattice.step)
         return lattice.decode(noisy), deviation

@@ -206,6 +206,9 @@ class Sizes:
         )
         shares = np.array([_RULES.tail, 0.5, 1 - _RULES.tail]) * (zeros + sizes) - zeros
         quantiles = np.where(shares > 0, 2.0 ** np.interp(shares, sums, exponents), 0.0)
+        if quantiles[2] == 0:
+            # Nearly all numbers are zeros.
+            return 0.0
         octaves = math.log2(quantiles[2] / max(quantiles[0], least))
         gain = _skewness(quantiles) - abs(_skewness(np.log1p(quantiles / least)))
         enough = _RULES.octaves if gain >= _RULES.less_skewed else _RULES.many_octaves

@@ -151,7 +151,10 @@ def test_ledger_command_gives_releases_back(folder, capsys):
     assert payment["estimator"] == "DPLloyd" and payment["adjacency"] == "add-remove"
     assert payment["parameters"]["n_clusters"] == "2" and "digest" not in payment["parameters"]
     printed = capsys.readouterr().out
-    assert "payment 1 by DPLloyd: bounds, logarithms of columns, the share of rows" in printed
+    assert (
+        "payment 1 by DPLloyd: bounds, units and logarithms of columns, the number of rows, "
+        in printed
+    )
     assert "guarantee: epsilon=1, delta=1e-06, add-remove, one row" in printed
     # The archive is still a release that can be stored and read.
     release = from_bytes(Path("release.zip").read_bytes())

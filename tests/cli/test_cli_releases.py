@@ -141,7 +141,9 @@ def test_cluster_command_says_noise_relative_to_the_bounds(folder, capsys, rng):
 def test_cluster_command_releases_missing_bounds(folder, capsys):
     options = ["--kind", "mixture", "--seed", "0", "--epsilon", "5", "-o", "out"]
     assert main(["cluster", "rows.npy", *options]) == 0
-    assert "bounds, logarithms of columns, the share of rows" in capsys.readouterr().out
+    assert (
+        "bounds, units and logarithms of columns, the number of rows, " in capsys.readouterr().out
+    )
     low, high = json.loads((folder / "out" / "clusters.json").read_text())["bounds"]
     assert (np.array(low) < 0).all() and (np.array(high) > 0).all()
 

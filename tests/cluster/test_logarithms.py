@@ -32,6 +32,7 @@ LAWS = {
     "percentages": (lambda rng, n: 100 * rng.beta(2, 2, n), False),
     "constant": (lambda rng, n: np.full(n, 3.0), False),
     "zeros": (lambda rng, n: np.zeros(n), False),
+    "nearly all zeros": (lambda rng, n: np.exp(3 * rng.random(n)) * (rng.random(n) < 0.05), False),
 }
 
 
