@@ -15,12 +15,14 @@ from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._mixture_density import MixtureDensity
 
 # Accuracy only: the mixture has been released.
-# Groups of components replace merged modes if normal distributions of the groups are below the
-# mixture by at most this share of the nats that those of the merged modes are, and if these nats
-# times this share are at most a constant: the worse normal distributions describe the groups, the
-# clearer they must be better. Where clusters of doc/measured/clusters.md cross or share a centre,
-# products were .11 and less, and .16 and more where groups of a smaller share were worse.
-_MOST_SHARE, _MOST_NATS_TIMES_SHARE = 0.7, 0.15
+# Groups of components replace merged modes if normal distributions of the groups are at most this
+# many nats below the mixture, and at most this share of the nats that those of the merged modes
+# are. In the laws of doc/measured/clusters.md, shares were .85 and more where modes are the
+# clusters, and .4 and less where clusters cross.
+_MOST_NATS, _MOST_SHARE = 0.4, 0.7
+# At this share, how many nats they are does not matter: heavy tails are no reason to take modes for
+# clusters that have one centre. Shares were .20 and less there, and .27 and more elsewhere.
+_CLEAR_SHARE = 0.22
 # Number of points at which densities are compared, and of steps that move components.
 _N_POINTS, _N_STEPS = 2000, 20
 # Least variance, as a share of the total one.
@@ -98,7 +100,7 @@ def groups_that_cross(density: MixtureDensity, labels: IntArray, n_groups: int) 
         float(height + sums.grouped(each, int(each.max()) + 1).density().height(points).mean())
         for each in (groups, labels)
     )
-    better = nats < _MOST_SHARE * others and nats**2 < _MOST_NATS_TIMES_SHARE * others
+    better = nats < max(min(_MOST_NATS, _MOST_SHARE * others), _CLEAR_SHARE * others)
     return groups if better else None
 
 
