@@ -21,7 +21,7 @@ def _merged(kind, **options):
 
 
 METHODS = {
-    "DPMoGMorse": lambda task, **public: DPMoGMorse(task.n_clusters, task.n_components, **public),
+    "DPMoGMorse": lambda task, **public: DPMoGMorse(task.n_clusters, **public),
     "DPMoG": lambda task, **public: DPMoG(task.n_clusters, **public),
     "DPLloyd + Morse": _merged(DPLloyd, covariance_share=0.5),
     "DPTree + Morse": _merged(DPTree, covariance_share=0.5),
