@@ -65,6 +65,9 @@ class _StepRules:
     # eight steps, and largest number of components that are to be merged into fewer clusters. In
     # ``d`` columns, they have ``d**2 / 4`` times as many rows, because shapes have more to be told.
     rows_of_component: float = 9.0
+    # Least rows of a component, for each cubed number of columns, whatever the noise is. In many
+    # columns, more components split what is one cluster.
+    rows_without_noise: float = 2.0
     most_components: int = 32
     # Number of additional centres if clusters were counted and are to be merged.
     spare: int = 4
@@ -381,7 +384,8 @@ def worthwhile_components(data: Standardised, share: float) -> int:
     """Number of components to be merged that there are rows enough for."""
     rows = data.n_rows / _noise_of_count(data.budget, share / 8)
     each = RULES.rows_of_component * data.n_features**2 / 4
-    return int(min(rows / each, RULES.most_components))
+    without_noise = data.n_rows / (RULES.rows_without_noise * data.n_features**3)
+    return int(min(rows / each, without_noise, RULES.most_components))
 
 
 def worthwhile_steps(data: Standardised, n: int | None, share: float) -> int:
