@@ -21,6 +21,7 @@ from sklearn_dptda.published._dp_cube import (
     LARGEST_COST,
     Candidates,
     CountedRows,
+    search,
     set_costs,
     swap_costs,
 )
@@ -209,6 +210,21 @@ def test_swap_costs_equal_set_costs(k, rng):
     for out in range(k):
         sets = [np.r_[np.delete(chosen, out), c] for c in range(9)]
         assert found[out].tolist() == set_costs(candidates, rows, sets)
+
+
+def test_each_choice_of_a_search_declares_the_cost_of_a_record_and_an_equal_share(rng):
+    declared = []
+
+    class Budget:
+        def choose(self, costs, largest, share):
+            declared.append((largest, share))
+            return int(np.argmin(costs))
+
+    candidates = Candidates(rng.uniform(-1, 1, (6, 2)), 1.0)
+    rows = CountedRows(rng.uniform(-1, 1, (9, 2)), np.ones(9))
+    search(candidates, rows, [0, 1], 3, Budget(), 0.8)
+    # 1,024 steps to the radius, squared; three swaps and the final choice.
+    assert declared == [(1024**2, 0.2)] * 4
 
 
 def test_swap_costs_move_by_the_cost_of_a_record(rng):
