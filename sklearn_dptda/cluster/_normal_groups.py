@@ -1,8 +1,7 @@
 """Groups of components that one normal distribution each describes.
 
 Clusters that cross, or lie about one centre, share their densest part, so no saddle separates
-them. Everything here is a
-function of a mixture's parameters, and as private as they are.
+them. Everything here is a function of a mixture's parameters, and as private as they are.
 Proof: doc/theory/private_mixtures.md, "Clusters that cross".
 """
 
