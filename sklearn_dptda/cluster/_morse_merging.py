@@ -322,9 +322,9 @@ class DPMoGMorse(MergedModesMixin, DPMoG):
     Parameters
     ----------
     n_clusters : int, default=None
-        Number of clusters. If it is given, clusters that cross or share a centre are
-        groups of components. None: the clusters that stand out from their saddles by
-        at least 1.25 nats, which can be a single one.
+        Number of clusters. If it is given, clusters that cross, and some that share a
+        centre, are groups of components. None: the clusters that stand out from their
+        saddles by at least 1.25 nats, which can be a single one.
     n_components : int, default=None
         Number of components of the mixture at the start. It is public. None: four
         more than ``n_clusters``, if you give it, or up to 32 if there are few columns and a
